@@ -195,6 +195,8 @@ def test_what_cannot_be_done_is_one_sentence(pfungst, words, sentence):
         (("train", "film", "--set", "batch=0"), "batch must be at least 1, not 0"),
         (("world", "make", "--scenes", "0", "--out", "w"), "Invalid value for '--scenes'"),
         (("reproduce", "cycle", "--seeds", "0"), "Invalid value for '--seeds'"),
+        (("exmine", "oracle"), "Did you mean 'examine'"),
+        (("reproduce", "nois"), "Did you mean 'noise'"),
     ],
 )
 def test_wrong_usage_exits_with_2(pfungst, words, sentence):

@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from pfungst.cli import audit, decoys, experiments
+from pfungst.cli import data, experiments
 from pfungst.core import PfungstError
 from pfungst.data import load
 from pfungst.experiments.audit_features import Pooled, grid_features, grids_of, image_features, table_of
@@ -15,8 +15,8 @@ from tests.conftest import png
 from tests.probes.decoys.conftest import WORDS, made_up
 
 app = typer.Typer()
-app.command("decoys")(decoys.decoys)
-app.command("audit")(audit.audit)
+app.command("decoys")(data.decoys)
+app.command("audit")(data.audit)
 app.add_typer(experiments.app, name="reproduce")
 
 

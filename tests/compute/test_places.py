@@ -109,7 +109,7 @@ def test_devices_are_read_and_each_process_sees_its_own(monkeypatch):
 
 
 def test_several_devices_on_the_command_line_are_processes():
-    from pfungst.cli.where import own_device, place
+    from pfungst.cli.options import own_device, place
 
     shared = place("local", None, "cuda:0,cuda:1")
     assert (shared.on, shared.devices, own_device(shared, "cuda:0,cuda:1")) == (

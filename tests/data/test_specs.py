@@ -199,6 +199,19 @@ def test_the_world_is_one_word(monkeypatch: pytest.MonkeyPatch) -> None:
         load("world:somewhere")
 
 
+def test_a_run_is_no_data_set(tmp_path: Path) -> None:
+    from pfungst import examine
+
+    small = Dataset("small", [Example("1", "What?", target="red")], metric="exact", fingerprint="small")
+    examine(lambda image, question: "red", small, ["control"], tmp_path / "run")
+    with pytest.raises(DataError, match="is the folder of a run, not a data set"):
+        load(tmp_path / "run")
+
+
+def test_an_answer_that_is_a_text_is_one_answer() -> None:
+    assert Example("1", "What?", answers="red").answers == ("red",)  # type: ignore[arg-type]
+
+
 def test_every_format_says_what_it_is() -> None:
     for name in FORMATS.builtin:
         format_ = get_format(name)

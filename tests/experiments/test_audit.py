@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from pfungst.cli import audit as command
+from pfungst.cli import data as command
 from pfungst.core import PfungstError
 from pfungst.core.stats import over_runs
 from pfungst.experiments.audit import ScorerConfig, audit, split_by_image

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from pfungst.cli import audit as command
+from pfungst.cli import data as command
 from pfungst.core import Dataset, Example, NamedImage
 from pfungst.experiments.audit import ScorerConfig, audit
 from pfungst.experiments.audit_open import audit_open, other_images

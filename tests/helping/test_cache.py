@@ -10,7 +10,7 @@ import pytest
 import pfungst
 from pfungst.core import PfungstError, UsageError
 from pfungst.core.files import cache_dir
-from pfungst.helping import cache, clear, kept
+from pfungst.helping import clear, kept, machine
 
 SOURCE = Path(pfungst.__file__).parent
 HEX = "0123456789abcdef"
@@ -34,7 +34,7 @@ def test_every_folder_that_the_code_makes_is_known() -> None:
         text = path.read_text("utf-8")
         made |= set(re.findall(r'cache_dir\("([\w-]+)"\)', text))
         made |= set(re.findall(r'cache_root\(\) / "([\w-]+)"', text))
-    assert made == set(cache.SHELVES) - {"skip-thoughts"}, "that shelf is of earlier versions"
+    assert made == set(machine.SHELVES) - {"skip-thoughts"}, "that shelf is of earlier versions"
 
 
 def test_an_exam_leaves_nothing_that_is_not_known(root: Path, tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_cache_that_cannot_be_made_is_a_sentence_with_the_way_out(
 
 
 def test_sizes_are_words() -> None:
-    assert [cache.sized(size) for size in (0, 999, 1_500, 2_340_000_000)] == [
+    assert [machine.sized(size) for size in (0, 999, 1_500, 2_340_000_000)] == [
         "0 bytes",
         "999 bytes",
         "1.5 KB",

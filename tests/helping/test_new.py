@@ -67,6 +67,9 @@ def test_they_pass_their_checks_and_an_exam_under_their_names(
         "examine my-player --data my-data:. --probe my-probe --metric my-metric --option threshold=0.1 --out run",
     ):
         pfungst(*line.split())
+    listed = json.loads(pfungst("list", "--json"))
+    for kind, plural in {"player": "players", "probe": "probes", "metric": "metrics", "data": "data"}.items():
+        assert [row[1] for row in listed[plural] if row[0] == f"my-{kind}" and row[1]], plural
     assert "my-probe" in (folder / "run" / "findings.json").read_text()
 
 

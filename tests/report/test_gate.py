@@ -274,7 +274,7 @@ def test_a_wrong_expression_exits_with_2(run: Path) -> None:
     import sys
 
     done = subprocess.run(
-        [sys.executable, "-m", "pfungst.cli", "gate", str(run), "--require", "control.drp<=1"],
+        [sys.executable, "-m", "pfungst", "gate", str(run), "--require", "control.drp<=1"],
         capture_output=True,
         text=True,
     )

@@ -1,65 +1,72 @@
-"""The app and its commands."""
+"""The app and its commands. A command is imported when it is asked for."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from importlib import import_module
+from typing import Any
+
 import typer
 
-from pfungst.cli import (
-    audit,
-    check,
-    compare,
-    decoys,
-    examine,
-    experiments,
-    helping,
-    import_,
-    list_,
-    play,
-    rank,
-    results,
-    runs,
-    serve,
-    study,
-    train,
-    world,
-)
+from pfungst.cli.options import PLAIN_TYPER, LateGroup, command_of
 from pfungst.cli.show import show_messages
+
+HARDEN = "harden"
+"""An experiment that is a command of its own."""
+COMMANDS = {
+    "examine": "examine:examine",
+    "import": "examine:import_logs",
+    "rescore": "runs:rescore",
+    "compare": "runs:compare",
+    "report": "runs:report",
+    "show": "runs:show",
+    "export": "runs:export",
+    "gate": "runs:gate",
+    "rank": "rank:rank",
+    "decoys": "data:decoys",
+    "audit": "data:audit",
+    "play": "play:play",
+    "games": "play:games",
+    "train": "train:train",
+    "bundle": "runs:bundle",
+    "serve": "runs:serve",
+    "list": "list_:list_parts",
+    "new": "helping:new",
+    "doctor": "helping:doctor",
+    "cache": "helping:cache",
+    "data": "data:data_app",
+    "world": "data:world_app",
+    "check": "helping:check_app",
+    "reproduce": "experiments:app",
+    "results": "experiments:results_app",
+    "study": "study:app",
+    HARDEN: "",
+}
+"""Name -> module and function, or family of commands, in the order of `pfungst --help`."""
+
+
+class Commands(LateGroup):
+    """`pfungst` itself."""
+
+    def names(self) -> Collection[str]:
+        return COMMANDS
+
+    def make(self, name: str) -> Any:
+        if name == HARDEN:
+            from pfungst.cli.experiments import make_command
+
+            return make_command(name)
+        module, _, part = COMMANDS[name].partition(":")
+        return command_of(name, getattr(import_module(f"pfungst.cli.{module}"), part))
+
 
 app: typer.Typer = typer.Typer(
     name="pfungst",
-    cls=experiments.Harden,
+    cls=Commands,
     help="Find out whether a visual question answering model reasons or is a Clever Hans.",
     invoke_without_command=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    **PLAIN_TYPER,
 )
-app.command("examine")(examine.examine)
-app.command("import")(import_.import_logs)
-app.command("rescore")(runs.rescore)
-app.command("compare")(compare.compare)
-app.command("report")(runs.report)
-app.command("show")(runs.show)
-app.command("export")(runs.export)
-app.command("gate")(runs.gate)
-app.command("rank")(rank.rank)
-app.command("decoys")(decoys.decoys)
-app.command("audit")(audit.audit)
-app.command("play")(play.play)
-app.command("games")(play.games)
-app.command("train")(train.train)
-app.command("bundle")(runs.bundle)
-app.command("serve")(serve.serve)
-app.command("list")(list_.list_parts)
-app.command("new")(helping.new)
-app.command("doctor")(helping.doctor)
-app.command("cache")(helping.cache)
-app.add_typer(check.data_app, name="data")
-app.add_typer(world.app, name="world")
-app.add_typer(check.app, name="check")
-app.add_typer(experiments.app, name="reproduce")
-app.add_typer(results.app, name="results")
-app.add_typer(study.app, name="study")
 
 
 def _version(wanted: bool) -> None:
@@ -77,4 +84,6 @@ def _main(
 ) -> None:
     show_messages()
     if context.invoked_subcommand is None:
-        helping.greet()
+        from pfungst.cli.helping import greet
+
+        greet()

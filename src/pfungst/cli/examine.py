@@ -1,4 +1,4 @@
-"""pfungst examine"""
+"""Commands that make a run: pfungst examine, import"""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pfungst import api
-from pfungst.cli.options import with_options
+from pfungst.cli.options import DryRun, Images, Json, On, SkipBad, data_options, with_options
 from pfungst.cli.show import print_json, print_table, progress_bar
-from pfungst.cli.where import On
 from pfungst.core import ExamSpec, PfungstError, Place, Run
 from pfungst.core.code import own_modules
 from pfungst.core.settings import split_settings
@@ -22,24 +21,6 @@ from pfungst.core.spec import labelled
 if TYPE_CHECKING:
     from pfungst.core import Dataset
     from pfungst.planning import Plan
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave bad records out and count them.")]
-Options = Annotated[list[str] | None, typer.Option("--option", help="A setting of the player, key=value. Repeatable.")]
-Open = Annotated[bool, typer.Option("--open", help="Leave out the choices in the data: any answer may be given.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of every random choice.")]
-DryRun = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run", help="Show what it would take (queries, tokens, cost, time, disk) without asking anything."
-    ),
-]
-Images = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder or archive of the images, if they are not stored with the data; none: ask without images."
-    ),
-]
 
 
 @with_options(ExamSpec)
@@ -73,6 +54,51 @@ def examine(
     end_with(run, as_json, f"{given['player']}: ")
 
 
+def import_logs(
+    logs: Annotated[
+        list[str], typer.Argument(help="Files of answers, all of one model; NAME=FILE names the condition of a file.")
+    ],
+    by: Annotated[
+        str,
+        typer.Option(help="What tells conditions apart: file, folder, circular, epoch, variant, or a column."),
+    ] = "",
+    clean: Annotated[str, typer.Option(help="The condition that the others are compared with.")] = "",
+    again: Annotated[list[str] | None, typer.Option(help="A condition that repeats the clean one. Repeatable.")] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", "-d", help="The data set, if the logs do not have the right answers.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder [runs/MODEL-DATA].")] = None,
+    matcher: Annotated[str | None, typer.Option(help="How replies are read [lenient].")] = None,
+    metric: Annotated[str | None, typer.Option(help="How answers are judged [what fits them].")] = None,
+    name: Annotated[str, typer.Option(help="Name of the model, if the logs do not name it.")] = "",
+    images: Images = None,
+    skip_bad: SkipBad = False,
+    as_json: Json = False,
+) -> None:
+    """Turn answers that other tools recorded into a run folder with its report; nobody is asked.
+
+    Reads VQA results, LLaVA answers, lmms-eval, lm-eval, VLMEvalKit, inspect and evalscope logs, results of the
+    batch APIs of OpenAI and Anthropic, and tables whose columns are named: FILE?reply=output&id=qid.
+    """
+    from pfungst.importing import import_logs as run_import
+
+    with progress_bar() as progress:
+        run = run_import(
+            logs,
+            out,
+            by=by,
+            clean=clean,
+            again=again or (),
+            data=data,
+            data_options=data_options(images, skip_bad),
+            matcher=matcher,
+            metric=metric,
+            name=name,
+            progress=progress,
+        )
+    end_with(run, as_json)
+
+
 def print_plan(plan: Plan, as_json: bool) -> None:
     """What an exam would ask and take."""
     from pfungst.planning import shown_bytes, shown_seconds
@@ -102,11 +128,6 @@ def print_plan(plan: Plan, as_json: bool) -> None:
 
 def _count(number: int, at_most: bool) -> str:
     return f"at most {number:,}" if at_most else f"{number:,}"
-
-
-def data_options(images: Path | None, skip_bad: bool) -> dict[str, Any]:
-    """The options of `pfungst.data.load` that were given."""
-    return {**({"images": str(images)} if images else {}), **({"skip_bad": True} if skip_bad else {})}
 
 
 def data_of(run: Path, config: Mapping[str, Any], lost: str) -> Dataset | None:

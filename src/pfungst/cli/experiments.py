@@ -1,4 +1,4 @@
-"""pfungst reproduce: tables and figures of the papers, a command for each experiment.
+"""pfungst reproduce: tables and figures of the papers, a command for each experiment; pfungst results: the ledger.
 
 Every field of an experiment's configuration is an option, its help the line below the field.
 """
@@ -10,51 +10,37 @@ import inspect
 import re
 import sys
 import typing
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from pfungst.cli.examine import Json
-from pfungst.cli.options import named, with_options
-from pfungst.cli.show import print_json, progress_bar, show_table
-from pfungst.cli.where import On, Workers, place
+from pfungst.cli import PROBLEMS_FOUND
+from pfungst.cli.options import Json, LateGroup, On, Workers, command_of, family, named, place, with_options
+from pfungst.cli.show import print_json, progress_bar, show_table, tell
+from pfungst.core.files import read_json
 from pfungst.core.settings import parse_settings, read_settings
+from pfungst.core.types import Table
 
 if TYPE_CHECKING:
-    import click
-
     from pfungst.experiments import Experiment
 
 
-class Experiments(TyperGroup):
-    """`pfungst reproduce`: a command for each experiment, made when it is asked for."""
+class Experiments(LateGroup):
+    """`pfungst reproduce`."""
 
-    def experiments(self) -> list[str]:
+    def names(self) -> Collection[str]:
         from pfungst.experiments import EXPERIMENTS
 
         return EXPERIMENTS.names()
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        return [*super().list_commands(ctx), *self.experiments()]
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        known = super().get_command(ctx, cmd_name)
-        return known or (make_command(cmd_name) if cmd_name in self.experiments() else None)
+    def make(self, name: str) -> Any:
+        return make_command(name)
 
 
-class Harden(Experiments):
-    """`pfungst` itself, where `pfungst harden` is the experiment of that name."""
-
-    def experiments(self) -> list[str]:
-        return ["harden"]
-
-
-app: typer.Typer = typer.Typer(
-    cls=Experiments, help="Tables and figures of the papers.", no_args_is_help=True, rich_markup_mode=None
-)
+app = family("Tables and figures of the papers.", cls=Experiments)
+results_app = family("The ledger of results: protocols and their outcomes.")
 
 
 @app.callback()
@@ -62,14 +48,12 @@ def reproduce() -> None:
     """Tables and figures of the papers."""
 
 
-def make_command(name: str) -> click.Command:
+def make_command(name: str) -> Any:
     """The command of an experiment."""
     from pfungst.experiments import get_experiment
 
     experiment = get_experiment(name)
-    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command(name, help=inspect.cleandoc(experiment.config.__doc__ or ""))(_function(experiment))
-    return typing.cast("click.Command", typer.main.get_command(app))
+    return command_of(name, _function(experiment), inspect.cleandoc(experiment.config.__doc__ or ""))
 
 
 def _function(experiment: Experiment[Any, Any]) -> Any:
@@ -141,3 +125,72 @@ def show(experiment: Experiment[Any, Any], config: Any, out: Path, as_json: bool
     if missing := record.get("missing"):
         print(f"pfungst: {missing} runs are missing from the tables.", file=sys.stderr)
         raise typer.Exit(1)
+
+
+Name = Annotated[str, typer.Argument(help="Folder of the result in the ledger.")]
+Root = Annotated[Path, typer.Option("--results", help="Folder of the ledger.")]
+Allow = Annotated[
+    str, typer.Option("--allow", metavar="REASON", help="File it despite uncommitted code or a younger protocol.")
+]
+Docs = Annotated[Path, typer.Option(help="Folder of the docs.")]
+RESULTS, DOCS = Path("results"), Path("docs")
+
+
+@results_app.command("run")
+def run(
+    name: Name,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the work [runs/NAME].")] = None,
+    root: Root = RESULTS,
+    allow: Allow = "",
+    as_json: Json = False,
+) -> None:
+    """Carry out results/NAME/protocol.toml and file findings.json and run.json next to it."""
+    from pfungst.experiments.ledger_run import run_protocol
+
+    with progress_bar() as progress:
+        folder = run_protocol(root / name, out, allow=allow, progress=progress)
+    _tell(folder, as_json)
+
+
+@results_app.command("file")
+def file(
+    name: Name,
+    out: Annotated[Path, typer.Argument(help="Folder of the finished run.")],
+    root: Root = RESULTS,
+    allow: Allow = "",
+    as_json: Json = False,
+) -> None:
+    """File a run that was made elsewhere: it must have followed results/NAME/protocol.toml."""
+    from pfungst.experiments.ledger_run import file_result
+
+    _tell(file_result(root / name, out, allow=allow), as_json)
+
+
+@results_app.command("pages")
+def pages(root: Root = RESULTS, docs: Docs = DOCS, as_json: Json = False) -> None:
+    """Make docs/results from the ledger, and fill in the tables that other pages quote."""
+    from pfungst.experiments.ledger_pages import write_pages
+
+    written = write_pages(root, docs)
+    tell({"written": written}, written, as_json)
+
+
+@results_app.command("check")
+def check(root: Root = RESULTS, docs: Docs = DOCS, as_json: Json = False) -> None:
+    """Exit with 3 if a result breaks a rule of the ledger, or the docs differ from it."""
+    from pfungst.experiments.ledger_pages import problems
+
+    found = problems(root, docs)
+    tell({"problems": found}, found, as_json)
+    if found:
+        raise typer.Exit(PROBLEMS_FOUND)
+
+
+def _tell(folder: Path, as_json: bool) -> None:
+    findings = read_json(folder / "findings.json")
+    if as_json:
+        print_json({"folder": folder, **findings})
+        return
+    for table in findings["tables"]:
+        show_table(Table(table["title"], tuple(table["columns"]), tuple(map(tuple, table["rows"]))))
+    print(f"Filed in {folder}. Write {folder / 'answer.toml'}, then `pfungst results pages`.")

@@ -1,4 +1,4 @@
-"""Commands that help with the tool itself: pfungst new, doctor, cache, and what `pfungst` alone says"""
+"""Commands that help with the tool itself: pfungst new, check, doctor, cache, and what `pfungst` alone says"""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import typer
 
 from pfungst import __version__
 from pfungst.cli import PROBLEMS_FOUND
-from pfungst.cli.examine import Json
+from pfungst.cli.options import Json, family
 from pfungst.cli.show import print_json, print_table, tell
+from pfungst.core.code import own_modules
 from pfungst.core.files import cache_root
+
+check_app = family("Check that your own parts follow the rules.")
 
 GREETING = """\
 Pfungst {version}: does a visual question answering model reason, or is it a Clever Hans?
@@ -82,7 +85,7 @@ def cache(
     """
     from pfungst.helping import clear as clear_cache
     from pfungst.helping import kept
-    from pfungst.helping.cache import sized
+    from pfungst.helping.machine import sized
 
     found = clear_cache(names or ()) if clear else kept(names or ())
     size = sum(one.size for one in found)
@@ -96,3 +99,56 @@ def cache(
     for one in found:
         if one.foreign:
             print(f"{one.folder} holds {one.foreign} files that Pfungst did not write; they are kept.")
+
+
+@check_app.command("player")
+def check_player(
+    player: Annotated[str, typer.Argument(help="A player, as for `pfungst examine`.")],
+    data: Annotated[str | None, typer.Option("--data", "-d", help="Ask questions of this data set.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Does a player answer in order, one answer per query, the same in any batch?"""
+
+    from pfungst.data import load
+    from pfungst.players import check_player as run_check
+    from pfungst.players import resolve
+    from pfungst.probes.measure import clean_query
+
+    own_modules()
+    loaded = load(data) if data else None
+    queries = [clean_query(example) for example in loaded[:16]] if loaded else None
+    _tell(run_check(resolve(player, data=loaded), queries), as_json)
+
+
+@check_app.command("probe")
+def check_probe(probe: Annotated[str, typer.Argument(help="A probe.")], as_json: Json = False) -> None:
+    """Does a probe make the same trials from the same seed, and say what they keep?"""
+    import pfungst.players  # noqa: F401  (offers rephrasers that ask a player)
+    from pfungst.probes import check_probe as run_check
+    from pfungst.probes import get_probe
+
+    _tell(run_check(get_probe(probe)), as_json)
+
+
+@check_app.command("metric")
+def check_metric(metric: Annotated[str, typer.Argument(help="A metric.")], as_json: Json = False) -> None:
+    """Does a metric score from 0 to 1 whatever is said, the same twice, and the right answer highest?"""
+    from pfungst.scores import check_metric as run_check
+    from pfungst.scores import get_metric
+
+    _tell(run_check(get_metric(metric)), as_json)
+
+
+@check_app.command("ranker")
+def check_ranker(ranker: Annotated[str, typer.Argument(help="A ranker.")], as_json: Json = False) -> None:
+    """Does a ranker keep shapes, order and exclusions, and rank the same twice?"""
+    from pfungst.probes.noise import check_ranker as run_check
+    from pfungst.probes.noise.ranking import get_ranker
+
+    _tell(run_check(get_ranker(ranker)), as_json)
+
+
+def _tell(problems: list[str], as_json: bool) -> None:
+    tell({"problems": problems}, [f"- {problem}" for problem in problems] or ["No problem found."], as_json)
+    if problems:
+        raise typer.Exit(PROBLEMS_FOUND)

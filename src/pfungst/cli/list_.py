@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import ast
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pfungst.cli.examine import Json
+import pfungst
+from pfungst.cli.options import Json
 from pfungst.cli.show import print_json, print_table
 from pfungst.core.errors import PfungstError
 from pfungst.core.registry import Registry
@@ -85,22 +88,28 @@ def parts() -> dict[str, list[tuple[str, ...]]]:
     from pfungst.report.exports import EXPORTS
     from pfungst.scores import METRICS
     from pfungst.scores.matchers import MATCHERS
-    from pfungst.text.encoders import list_encoders
+    from pfungst.text.encoders.vectors import ENCODERS
 
     known = _registries()
+    metrics = Registry("metric", "pfungst.metrics", METRICS)
+    own_metrics = [(name, _METRICS[name]) for name in METRICS]
     return {
         "probes": _of(known["probes"]),
         "players": list(available().items()),
         "models": _models(),
         "data": _of(FORMATS),
         "matchers": [*_of(MATCHERS), ("judge", _line(ReplyReader))],
-        "metrics": [*_told(METRICS), ("judge", _line(Judge))],
+        "metrics": [
+            *own_metrics,
+            *((name, _line_of(metrics, name)) for name in metrics.others()),
+            ("judge", _line(Judge)),
+        ],
         "logs": _of(LOGS),
         "exports": _of(EXPORTS),
         "rankers": _of(known["rankers"]),
-        "rephrasers": _told(known["rephrasers"].names()),
-        "adversaries": _told(known["adversaries"].names()),
-        "encoders": _told(list_encoders()),
+        "rephrasers": _of(known["rephrasers"]),
+        "adversaries": _of(known["adversaries"]),
+        "encoders": _of(ENCODERS),
         "studies": _of(known["studies"]),
         "experiments": [(name, _line(EXPERIMENTS.get(name).config)) for name in EXPERIMENTS.names()],
     }
@@ -156,7 +165,7 @@ def _models() -> list[tuple[str, ...]]:
         rows += [(one, about, *_measured(cards[one]["card"])) for one in named]
         rows += [] if named else [(name, about, "no weights: pfungst train", "")]
     others = Registry("model", "pfungst.models", {})
-    rows += [(name, _line(others.get(name)), "no weights: pfungst train", "") for name in others.others()]
+    rows += [(name, _line_of(others, name), "no weights: pfungst train", "") for name in others.others()]
     return rows
 
 
@@ -165,8 +174,7 @@ def _measured(card: Mapping[str, Any]) -> tuple[str, str]:
     return told, f"{card['parameters']:,}"
 
 
-# Of parts that say nothing themselves, or only after torch was loaded.
-_LINES = {
+_METRICS = {
     "vqa": "VQA accuracy, the published evaluation bug for bug",
     "vqa-fixed": "the same without its two bugs",
     "vqa-paper": "min(matches / 3, 1)",
@@ -181,33 +189,24 @@ _LINES = {
     "contains": "the target appears in the answer, as whole words",
     "relaxed": "a number may be 5% off, anything else must be equal",
     "any": "the answer is one of the right ones",
-    "asked": "asked:POOL, questions that people asked about other images, with the same content words",
-    "learnt": "learnt:FOLDER, a paraphraser that was learnt from pairs of sentences",
-    "rules": "grammatical rules for wh- and yes/no questions, with a check of the meaning",
-    "world": "the phrasings of the world's templates, for questions with a program",
-    "model": "model:PLAYER, a player that writes, with a check of the meaning",
-    "vqg": "vqg:FOLDER, the question generator of a cycle-trained model",
-    "a2c": "the paper's actor-critic, on legal moves, imitating what it found",
-    "a2c-pixel": "the same, seeing the picture instead of the objects",
-    "a2c-plain": "the actor-critic exactly as in the paper",
-    "committee": "the legal scenes that other models of the zoo find hardest",
-    "cross-entropy": "one distribution per object, sharpened towards what did best",
-    "greedy": "one object at a time, to all its legal places",
-    "rsg": "random legal scenes",
-    "skip-thoughts": "the default: our own compact model, 512-d; :FOLDER for the published one, :FILE for yours",
-    "minilm": "all-MiniLM-L6-v2, 384-d",
-    "sentence-transformers": "sentence-transformers:NAME, any model of that library",
-    "words": "words:FILE, averaged word vectors",
-    "tfidf": "TF-IDF over words and word pairs, 2048-d",
 }
-
-
-def _told(names: Iterable[str]) -> list[tuple[str, ...]]:
-    return [(name, _LINES.get(name, "")) for name in names]
+"""What the metrics are: functions made of other functions, which say nothing themselves."""
 
 
 def _of(registry: Registry) -> list[tuple[str, ...]]:
-    return [(name, _line(registry.get(name))) for name in registry.names()]
+    return [(name, _line_of(registry, name)) for name in registry.names()]
+
+
+def _line_of(registry: Registry, name: str) -> str:
+    """The first line about a part. Our own are read where they stand: some need torch, which takes seconds."""
+    place = next((kind.builtin[name] for kind in (registry, *registry.further) if name in kind.builtin), None)
+    if isinstance(place, str):
+        module, _, attribute = place.partition(":")
+        path = Path(pfungst.__file__).parents[1] / f"{module.replace('.', '/')}.py"
+        for part in ast.parse(path.read_text("utf-8")).body if path.exists() else ():
+            if isinstance(part, ast.ClassDef | ast.FunctionDef) and part.name == attribute:
+                return (ast.get_docstring(part) or "").split("\n")[0]
+    return _line(registry.get(name))
 
 
 def _line(part: object) -> str:

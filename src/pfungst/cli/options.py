@@ -1,4 +1,5 @@
-"""The options of a command from a dataclass: every field is one, its help the first sentence below it."""
+"""The options of commands: those that several have, and those made from a dataclass, whose fields are options with the
+first sentence below as their help."""
 
 from __future__ import annotations
 
@@ -6,24 +7,134 @@ import dataclasses
 import inspect
 import re
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
+from pfungst.core import Place, UsageError
 from pfungst.core.settings import REQUIRED, Setting, describe_settings
+
+PLAIN_TYPER: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
+
+# --- options that several commands have -------------------------------------------------------------------------------
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave bad records out and count them.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of every random choice.")]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run", help="Show what it would take (queries, tokens, cost, time, disk) without asking anything."
+    ),
+]
+Images = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder or archive of the images, if they are not stored with the data; none: ask without images."
+    ),
+]
+On = Annotated[
+    str, typer.Option("--on", help="Where work runs: local, processes, ray, or the address of a Ray cluster.")
+]
+Workers = Annotated[int | None, typer.Option(min=1, help="Workers at once [one per core].")]
+Replicas = Annotated[
+    str | None,
+    typer.Option(
+        help="Copies of the player that are asked at once: a number, or auto for one per GPU or core; with settings "
+        "as 4:timeout=600,memory=8."
+    ),
+]
+
+
+def data_options(images: Path | None, skip_bad: bool) -> dict[str, Any]:
+    """The options of `pfungst.data.load` that were given."""
+    return {**({"images": str(images)} if images else {}), **({"skip_bad": True} if skip_bad else {})}
+
+
+def place(on: str, workers: int | None, device: str | None = None) -> Place:
+    """Where it runs. Several devices (`cuda:0,cuda:1`) share the work, in a process each."""
+    from pfungst.compute.devices import every_gpu, kind, read_devices
+
+    devices = read_devices(device)
+    if on == "local" and len(devices) > 1:
+        on = "processes"
+    if on == "processes" and [kind(one) for one in devices] == ["cuda"]:
+        devices = every_gpu() if devices == ("cuda",) else devices
+    if on == "local" and workers not in (None, 1):
+        raise UsageError("Several workers need a place to work: add --on processes.")
+    return Place(on, workers, devices=devices if on != "local" else ())
+
+
+def own_device(where: Place, device: str | None) -> str | None:
+    """The device as the process calls it that has it for itself."""
+    from pfungst.compute.devices import own_name
+
+    return own_name(where.devices[0]) if where.devices else device
+
+
+# --- commands, and their options from a dataclass ---------------------------------------------------------------------
 
 _PLAIN = {bool, int, float, str, Path}
 
 
-def with_options(kind: type, *more: inspect.Parameter) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Makes a function a command that takes the fields of `kind`, what the function names itself, and `more`."""
+def family(about: str, **more: Any) -> typer.Typer:
+    """Commands under one word, such as `pfungst world`."""
+    return typer.Typer(help=about, no_args_is_help=True, **PLAIN_TYPER, **more)
+
+
+class LateGroup(TyperGroup):
+    """Commands that are made when they are asked for: until then nothing of theirs is imported."""
+
+    @abstractmethod
+    def names(self) -> Collection[str]:
+        """In the order of the help."""
+
+    @abstractmethod
+    def make(self, name: str) -> Any:
+        """The command of this name."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.names())
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        # Typer proposes the nearest of the commands that are made, so a name that nobody has needs all of them.
+        for name in [cmd_name] if cmd_name in self.names() else self.names():
+            if name not in self.commands:
+                self.commands[name] = self.make(name)
+        return self.commands.get(cmd_name)
+
+
+def command_of(name: str, part: typer.Typer | Callable[..., None], about: str | None = None) -> Any:
+    """What typer runs: the command of a function, or a family of them."""
+    if isinstance(part, typer.Typer):
+        group = typer.main.get_group(part)
+        group.name = name
+        return group
+    app = typer.Typer(**PLAIN_TYPER)
+    app.command(name, help=about)(part)
+    return typer.main.get_command(app)
+
+
+def with_options(
+    kind: Any, *more: inspect.Parameter, only: Collection[str] = (), after: str = ""
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Makes a function a command that takes the fields of a dataclass, what the function names itself, and `more`.
+
+    kind: the dataclass, or an instance of it whose values are the defaults of the command.
+    only: these of its fields.
+    after: the option of the function that they follow in the help; they come first where none is named.
+    """
 
     def made(command: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(command, eval_str=True)
         own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
-        parts = [*parameters(kind, {one.name for one in own}), *own, *more]
+        names = [one.name for one in own]
+        at = names.index(after) + 1 if after else 0
+        parts = [*own[:at], *parameters(kind, names, only), *own[at:], *more]
         # Arguments come first, and options that must be given.
         parts.sort(key=lambda one: one.default is not inspect.Parameter.empty)
         parts = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parts]
@@ -33,19 +144,20 @@ def with_options(kind: type, *more: inspect.Parameter) -> Callable[[Callable[...
     return made
 
 
-def parameters(kind: type, hidden: typing.Collection[str] = ()) -> list[inspect.Parameter]:
+def parameters(kind: Any, hidden: Collection[str] = (), only: Collection[str] = ()) -> list[inspect.Parameter]:
     """The fields of a dataclass as parameters that typer understands; without `hidden`, which a command has itself."""
     metadata = {field.name: field.metadata for field in dataclasses.fields(kind)}
-    found = []
-    for setting in describe_settings(kind, hidden):
+    options = []
+    for setting in describe_settings(kind if isinstance(kind, type) else type(kind), hidden):
         about = metadata[setting.name]
-        if not about.get("shown", True):
+        if not about.get("shown", True) or (only and setting.name not in only):
             continue
-        found.append(_parameter(setting, about))
-        inner = {one.name: one for one in describe_settings(setting.hint)} if "lifted" in about else {}
-        for name in about.get("lifted", ()):
-            found.append(_parameter(dataclasses.replace(inner[name], default=getattr(setting.default, name)), {}))
-    return found
+        if not isinstance(kind, type):
+            setting = dataclasses.replace(setting, default=getattr(kind, setting.name))
+        options.append(_parameter(setting, about))
+        if about.get("lifted"):
+            options += parameters(setting.default, only=about["lifted"])
+    return options
 
 
 def named(name: str, hint: Any, default: Any = None) -> inspect.Parameter:

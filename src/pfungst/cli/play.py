@@ -9,40 +9,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pfungst import api
-from pfungst.cli.examine import DryRun, Images, Json, Open, Options, Seed, SkipBad, data_options, print_plan, print_run
+from pfungst.cli.examine import print_plan, print_run
+from pfungst.cli.options import DryRun, Images, Json, SkipBad, data_options, with_options
 from pfungst.cli.show import print_json, progress_bar, show_table
-from pfungst.cli.where import Replicas
-from pfungst.core import Place, Table, read_config
+from pfungst.core import ExamSpec, Place, Table, read_config
 from pfungst.core.code import own_modules
 from pfungst.core.settings import split_settings
 from pfungst.core.store import AnswerStore
+from pfungst.probes.game.rules import GameSettings
 
 if TYPE_CHECKING:
     from pfungst.probes.game.extras import Tried
 
 
+EXAM = ("player", "seed", "player_options", "open_questions", "replicas")
+
+
+@with_options(GameSettings(seeds=30), after="data")
+@with_options(ExamSpec, only=EXAM, after="limit")
 def play(
-    player: Annotated[str, typer.Argument(help="A player: my_module:answer, hf:MODEL, openai:MODEL@URL ...")],
     data: Annotated[str, typer.Option("--data", "-d", help="Questions with scenes and programs.")] = "world",
-    size: Annotated[int, typer.Option(min=1, help="Questions of a mini-game.")] = 10,
-    seeds: Annotated[int, typer.Option(min=1, help="Mini-games, each with its own questions and adversary.")] = 30,
-    games: Annotated[
-        int | None,
-        typer.Option(min=1, help="At most this many samples of questions; --games 1 plays one sample over and over."),
-    ] = None,
-    adversary: Annotated[str, typer.Option("--adversary", "-a", help="a2c, a2c-pixel, a2c-plain, rsg ...")] = "a2c",
-    setting: Annotated[
-        list[str] | None, typer.Option("--setting", help="A setting of the adversary, key=value. Repeatable.")
-    ] = None,
-    budget: Annotated[
-        int | None, typer.Option(min=1, help="Moved scenes to ask about per question [rsg 5000, others 100].")
-    ] = None,
-    max_queries: Annotated[
-        int | None, typer.Option(min=0, help="Maximum number of questions to ask the player in total.")
-    ] = None,
-    preset: Annotated[str, typer.Option(help="The rules: paper, paper-literal or code.")] = "paper",
-    ood: Annotated[bool, typer.Option("--ood", help="Lift the in-distribution constraints (appendix A.9).")] = False,
-    relate_only: Annotated[bool, typer.Option("--relate-only", help="Only questions about places.")] = False,
     transfer: Annotated[
         list[Path] | None,
         typer.Option(help="Also try the scenes that fooled the player of this other run. Repeatable."),
@@ -60,20 +46,17 @@ def play(
         ),
     ] = "auto",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder.")] = None,
-    seed: Seed = 0,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N questions.")] = None,
     device: Annotated[
         str | None, typer.Option(help="Where the player runs: cpu, cuda, cuda:1. Short for --option device=...")
     ] = None,
-    option: Options = None,
-    open_questions: Open = False,
     images: Images = None,
     skip_bad: SkipBad = False,
     on: Annotated[str, typer.Option("--on", help="Where mini-games run: local, processes, ray ...")] = "local",
     workers: Annotated[int | None, typer.Option(min=1, help="Mini-games at once [one per core].")] = None,
-    replicas: Replicas = None,
     dry_run: DryRun = False,
     as_json: Json = False,
+    **given: Any,
 ) -> None:
     """Let an adversary move the objects of scenes until the player is fooled, while the right answer stays the same.
 
@@ -88,26 +71,26 @@ def play(
     own_modules()
     for other in transfer or ():
         read_config(other)  # a folder that cannot be read must not wait until everything is played
-    settings = split_settings(setting or [], what=f"adversary {adversary}")
-    game = Game(adversary, size, seeds, games, settings, budget, max_queries, preset, ood, relate_only)
-    options = {**split_settings(option or [], noun="option"), **({"device": device} if device else {})}
+    exam = {name: given.pop(name) for name in EXAM}
+    settings = split_settings(given["options"] or [], what=f"adversary {given['adversary']}")
+    probe = Game(**{**given, "options": settings})
+    player, options = exam["player"], split_settings(exam["player_options"] or [], noun="option")
+    options |= {"device": device} if device else {}
     about_data = data_options(images, skip_bad)
-    recipe = Recipe.of(player, data, options, about_data, limit, open_questions)
-    folder = out or Path("runs") / f"{api.slug(player)}-game-{adversary}-{size}"
-    asked: dict[str, Any] = {
-        "player": player, "data": data, "probes": [game], "out": folder, "seed": seed, "limit": limit,
-        "open_questions": open_questions, "data_options": about_data, "player_options": options,
-    }  # fmt: skip
+    recipe = Recipe.of(player, data, options, about_data, limit, exam["open_questions"])
+    folder = out or Path("runs") / f"{api.slug(player)}-game-{probe.adversary}-{probe.size}"
+    exam |= {"data": data, "probes": [probe], "out": folder, "limit": limit, "data_options": about_data,
+             "player_options": options}  # fmt: skip
     if dry_run:
         from pfungst.planning import plan
 
-        print_plan(plan(**asked), as_json)
+        print_plan(plan(**exam), as_json)
         return
     if not as_json:
-        most, each = game.most_queries(), game.queries_each()
-        print(f"at most {most:,} questions to {player}: {seeds} x {size} x {each}, and repetitions")
+        most, each = probe.most_queries(), probe.queries_each()
+        print(f"at most {most:,} questions to {player}: {probe.seeds} x {probe.size} x {each}, and repetitions")
     with progress_bar() as show:
-        run = api.examine(**asked, place=Place(on, workers, recipe), replicas=replicas, progress=show)
+        run = api.examine(**exam, place=Place(on, workers, recipe), progress=show)
         show("drawing", 0, 1)
         chosen, examples = recipe()
         tried = add_extras(folder, chosen, examples, strips=strips, fairness=fairness, transfer=transfer or ())

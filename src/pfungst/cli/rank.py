@@ -7,30 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pfungst.cli.examine import Json
+from pfungst.cli.options import Json, On, Workers, own_device, place, with_options
 from pfungst.cli.show import print_json, print_table, progress_bar
-from pfungst.cli.where import On, Workers, own_device, place
 from pfungst.core import PfungstError
+from pfungst.probes.noise.ranking import Ranking, RankSettings
 
 if TYPE_CHECKING:
     from pfungst.probes.noise.bqd import MainQuestion
-    from pfungst.probes.noise.ranking import Ranking
 
 
+@with_options(RankSettings, after="pool_type")
 def rank(
     question: Annotated[str | None, typer.Argument(help="One main question to look up.")] = None,
     main: Annotated[str | None, typer.Option(help="Data set (or .txt file) of main questions.")] = None,
     pool: Annotated[str, typer.Option(help="Data set (or .txt file, one question per line) to rank.")] = "world",
     pool_type: Annotated[str, typer.Option(help="Which questions of the pool: all or yes/no.")] = "all",
-    ranker: Annotated[str, typer.Option(help="lasso, cosine, bleu1..4, rouge, cider, meteor.")] = "lasso",
-    encoder: Annotated[str | None, typer.Option(help="Encoder for lasso and cosine [the embedded one].")] = None,
-    k: Annotated[int, typer.Option(min=1, help="Basic questions per main question.")] = 21,
-    lam: Annotated[float, typer.Option("--lambda", min=0, help="Trade-off of the LASSO.")] = 1e-6,
-    tol: Annotated[float, typer.Option(min=0, help="Relative duality gap to certify.")] = 1e-3,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write: .parquet or .json.")] = None,
-    keep_main_questions: Annotated[
-        bool, typer.Option("--keep-main-questions", help="Leave a main question in its own pool (an ablation).")
-    ] = False,
     device: Annotated[
         str | None, typer.Option(help="Where the LASSO is solved: cpu, cuda ...; cuda:0,cuda:1 share it.")
     ] = None,
@@ -41,6 +33,7 @@ def rank(
     on: On = "local",
     workers: Workers = None,
     as_json: Json = False,
+    **how: Any,
 ) -> None:
     """Rank basic questions: look up one main question, or write a basic question dataset.
 
@@ -49,7 +42,6 @@ def rank(
     from pfungst.compute import working
     from pfungst.compute.devices import check_device
     from pfungst.probes.noise import bqd
-    from pfungst.probes.noise.ranking import RankSettings
 
     if (question is None) == (main is None):
         raise PfungstError("Give either one main question, or --main with a data set of them.")
@@ -62,7 +54,7 @@ def rank(
     where = place(on, workers, device)
     if where.on == "local":
         check_device(device)
-    settings = RankSettings(ranker, encoder or "", k, lam, tol, keep_main_questions)
+    settings = RankSettings(**how)
     solver = own_device(where, device)
     with progress_bar() as progress, working(where):
         if lambda_study is not None:
@@ -78,7 +70,7 @@ def rank(
     elif question is not None:
         _print_lookup(questions[0], candidates, ranking, out, about, as_json)
     elif as_json:
-        print_json({"file": str(out), "ranker": ranker, "k": k, **about})
+        print_json({"file": str(out), "ranker": settings.ranker, "k": settings.k, **about})
     else:
         print(out)
 

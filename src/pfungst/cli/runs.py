@@ -1,20 +1,28 @@
-"""Commands that read finished runs: pfungst report, rescore, show, export, gate, bundle"""
+"""Commands that read finished runs: pfungst report, rescore, compare, show, export, gate, bundle, serve"""
 
 from __future__ import annotations
 
+import secrets
 import sys
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pfungst import api
 from pfungst.cli import PROBLEMS_FOUND
-from pfungst.cli.examine import Json, data_of, end_with, print_run
+from pfungst.cli.examine import data_of, end_with, print_run
+from pfungst.cli.options import Json
 from pfungst.cli.show import link, print_json, print_table, progress_bar, tell
 from pfungst.core import PfungstError, Run, read_config
-from pfungst.core.files import write_atomic
+from pfungst.core.code import own_modules
+from pfungst.core.files import jsonable, write_atomic
+
+if TYPE_CHECKING:
+    from pfungst.report.compare import Comparison, Leaderboard
+    from pfungst.report.profile import Profile
 
 Folder = Annotated[Path, typer.Argument(help="A run folder.")]
 Label = Annotated[str, typer.Option(help="Of a second reading: findings-LABEL.json, by `pfungst rescore`.")]
@@ -44,6 +52,129 @@ def rescore(
     with progress_bar() as progress:
         done = api.rescore(run, metric=metric, matcher=matcher, progress=progress)
     end_with(done, as_json)
+
+
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Two or more run folders, on the same data set.")],
+    html: Annotated[Path | None, typer.Option(help="Write the comparison as a page to this file.")] = None,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Also show which run is at least as good as another everywhere.")
+    ] = False,
+    margin: Annotated[
+        float | None,
+        typer.Option(help="For --profile: a run that is worse by less than this counts as equally good [0.02]."),
+    ] = None,
+    label: Label = "",
+    as_json: Json = False,
+) -> None:
+    """Compare runs on the examples all have: paired differences, intervals, tests, flips, ranks."""
+    from pfungst.report.card import narrow
+    from pfungst.report.compare import compare as compare_two
+    from pfungst.report.compare import leaderboard, matchers_differ, notes, read_runs
+    from pfungst.report.compare_html import too_few, write_comparison
+    from pfungst.report.profile import harness_pairs
+    from pfungst.report.profile import profile as make_profile
+    from pfungst.scores.profile import MARGIN
+
+    profile = profile or margin is not None
+    margin = MARGIN if margin is None else margin
+    two = compare_two(*runs, label=label) if len(runs) == 2 else None
+    board = None
+    if two is None or html is not None or profile:
+        with progress_bar() as progress:
+            board = leaderboard(runs, label=label, progress=progress)
+    found = make_profile(board, margin=margin) if profile and board is not None else None
+    read = board.runs if board is not None else read_runs(runs, label)[0]
+    harnesses = harness_pairs(read)
+    if sentence := matchers_differ(read):
+        print(f"pfungst: {sentence}", file=sys.stderr)
+    if html is not None and board is not None:
+        first = board.runs[0]
+        write_comparison(board, html, data_of(first.path, first.run.config, "the page will have no images"))
+    shown = [one for row in two or () for one in (row.first, row.second, row.difference)]
+    if few := narrow(jsonable(shown)) or (too_few(board) if board is not None else ""):
+        print(f"pfungst: {few}", file=sys.stderr)
+    for note in board.notes if board is not None else notes(read, [(row.probe, row.variant) for row in two or ()]):
+        print(f"pfungst: {note}", file=sys.stderr)
+    if as_json:
+        if two is not None and board is None and not harnesses:
+            print_json(two)
+        else:
+            named = {"runs": [{"name": run.name, "folder": run.path} for run in board.runs]} if board else {}
+            told = {**named, "columns": board.columns if board else (), "page": html, "pairs": two}
+            more = {"profile": found, "harnesses": harnesses}
+            print_json({**told, **{name: value for name, value in more.items() if value}})
+        return
+    if two is not None:
+        _print_two(runs, two)
+    elif board is not None:
+        _print_board(board)
+    if found is not None:
+        _print_profile(found)
+    for pair in harnesses:
+        print(pair.sentence)
+    if html is not None:
+        print(f"\n{html}")
+
+
+def _print_profile(found: Profile) -> None:
+    from pfungst.report.card import format_finding
+
+    rows = [
+        (run, *(format_finding(jsonable(score)) for score in scores))
+        for run, scores in zip(found.runs, found.scores, strict=True)
+    ]
+    print_table("Profile", ("run", *found.conditions), rows)
+    for sentence in found.sentences():
+        print(sentence)
+
+
+def _print_board(board: Leaderboard) -> None:
+    from pfungst.report.card import format_cell
+    from pfungst.report.compare_html import board_rows, control_note, drop_text, verdict
+
+    columns, rows = board_rows(board)
+    marked = [["n", *(column.n for column in board.columns)]]
+    for at, row in enumerate(rows):
+        marked.append([row[0]])
+        for cell, column in zip(row[1:], board.columns, strict=True):
+            lines = [format_cell(cell) + (" *" if column.marks(at) else ""), drop_text(column, at)]
+            marked[-1].append("\n".join(filter(None, lines)))
+    print_table("Leaderboard", columns, marked)
+    print("*: the best of a column, or not significantly worse than it (paired test, Holm over the pairs of a column)")
+    print("below: from the same run's clean score on the questions of the column, and the drop")
+    print(control_note(board))
+    print(f"\n{verdict(board)}")
+
+
+def _print_two(runs: list[Path], rows: list[Comparison]) -> None:
+    from pfungst.report.card import format_finding, format_p
+
+    columns = ("probe", "variant", "first", "second", "difference", "p", "p (Holm)", "r>w", "w>r", "w>w'", "n")
+    print_table(
+        f"first: {runs[0]}\nsecond: {runs[1]}",
+        columns,
+        [
+            (
+                row.probe,
+                row.variant,
+                *(format_finding(jsonable(one)) for one in (row.first, row.second)),
+                format_finding(jsonable(row.difference)),
+                format_p(row.p),
+                format_p(row.p_holm),
+                row.flips.right_to_wrong,
+                row.flips.wrong_to_right,
+                row.flips.wrong_to_other_wrong,
+                row.difference.n,
+            )
+            for row in rows
+        ],
+    )
+    print(
+        "difference: first minus second on the same questions, 95% interval; p: by the interval; p (Holm): corrected "
+        "over this table;"
+    )
+    print("r>w, w>r, w>w': from first to second right to wrong, wrong to right, wrong to another wrong answer")
 
 
 def show(
@@ -211,3 +342,41 @@ def bundle(
     tell(made, [f"{size}: {made.folder / 'index.html'}"], as_json)
     if made.problems:
         raise typer.Exit(1)
+
+
+def serve(
+    runs: Annotated[list[Path] | None, typer.Argument(help="Run folders, or folders of run folders [runs].")] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; any address other than loopback needs a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes any free one.")] = 8907,
+    token: Annotated[
+        str, typer.Option(envvar="PFUNGST_TOKEN", help="Needed for everything beyond reading [created if needed].")
+    ] = "",
+    player: Annotated[
+        list[str] | None, typer.Option("--player", help="A player that visitors may ask. Repeatable.")
+    ] = None,
+    data: Annotated[str, typer.Option("--data", "-d", help="Data set of the live game and the questions.")] = "world",
+    as_json: Json = False,
+) -> None:
+    """Explore runs in the browser: live progress, every answer, your own questions, the live game.
+
+    Ends with Ctrl-C. With --json the address is printed as JSON.
+    """
+    from pfungst.web import WebSettings
+    from pfungst.web import serve as run_server
+    from pfungst.web.site import PLAYERS, is_loopback
+
+    own_modules()
+    if not token and not is_loopback(host):
+        token = secrets.token_urlsafe(24)
+    settings = WebSettings(tuple(runs or [Path("runs")]), host, port, token, tuple(player or PLAYERS), data)
+
+    def ready(address: str) -> None:
+        need = [f"Asking, playing and writing notes need the token {token}"] if token else []
+        lines = [f"The explorer is at {address}", *need, "Stop it with Ctrl-C."]
+        tell({"address": address, "token": token or None}, lines, as_json)
+        sys.stdout.flush()
+
+    with suppress(KeyboardInterrupt):  # the way to end it
+        run_server(settings, ready)

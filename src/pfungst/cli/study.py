@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pfungst.cli.examine import Images, Json, SkipBad, data_options
+from pfungst.cli.options import Images, Json, SkipBad, data_options, family
 from pfungst.cli.show import print_json, print_table, progress_bar, show_table, tell
 from pfungst.core.code import own_modules
 from pfungst.core.settings import parse_settings, read_settings
@@ -19,7 +19,7 @@ from pfungst.core.settings import parse_settings, read_settings
 if TYPE_CHECKING:
     from pfungst.study import Study
 
-app: typer.Typer = typer.Typer(help="Ask people: make a study, serve it, read its results.", no_args_is_help=True)
+app = family("Ask people: make a study, serve it, read its results.")
 
 Folder = Annotated[Path, typer.Argument(help="The folder of the study.")]
 Address = Annotated[

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from pfungst.cli.examine import Images, Json, Seed, SkipBad, data_options
+from pfungst.cli.options import Images, Json, Seed, SkipBad, data_options, with_options
 from pfungst.cli.show import print_json, progress_bar, tell
 from pfungst.core import UsageError, settings
 from pfungst.core.settings import parse_settings, read_settings, split_settings
+from pfungst.training.config import FitConfig
 
 
+@with_options(FitConfig, only=("epochs", "steps", "batch", "rate", "precision", "patience"), after="height")
 def train(
     model: Annotated[str, typer.Argument(help="A model of the zoo (film, san ...), or skip-thoughts.")],
     corpus: Annotated[Path | None, typer.Argument(help="Text file that skip-thoughts learns from.")] = None,
@@ -39,12 +40,6 @@ def train(
     regions: Annotated[Path | None, typer.Option(help="Bottom-up region features: .tsv, .h5, folder of .npz.")] = None,
     width: Annotated[int, typer.Option(min=1, help="Width of the pixels it sees.")] = 128,
     height: Annotated[int, typer.Option(min=1, help="Height of the pixels it sees.")] = 96,
-    epochs: Annotated[float, typer.Option(min=0, help="Passes over the data.")] = 10.0,
-    steps: Annotated[int, typer.Option(min=0, help="Steps, instead of --epochs.")] = 0,
-    batch: Annotated[int, typer.Option(min=1, help="Questions per step.")] = 64,
-    rate: Annotated[float, typer.Option(min=0, help="Highest learning rate.")] = 5e-4,
-    precision: Annotated[str, typer.Option(help="fp32, bf16 or fp16.")] = "fp32",
-    patience: Annotated[int, typer.Option(min=0, help="Stop after this many checks without progress; 0: never.")] = 0,
     augment: Annotated[int, typer.Option(min=0, help="Shift training images by up to this many pixels.")] = 0,
     max_answers: Annotated[int | None, typer.Option(min=1, help="Only the most frequent answers.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N examples.")] = None,
@@ -79,6 +74,7 @@ def train(
     images: Images = None,
     skip_bad: SkipBad = False,
     as_json: Json = False,
+    **fit: Any,
 ) -> None:
     """Train a model and write it, its curves and its card to a folder that zoo:FOLDER plays.
 
@@ -89,7 +85,8 @@ def train(
         return
     from pfungst.compute.devices import check_device
     from pfungst.models import MODELS, Inputs
-    from pfungst.training import Prepared
+    from pfungst.models.features import load_regions
+    from pfungst.training import Prepared, prepare
     from pfungst.training import train as run
 
     check_device(device)
@@ -103,27 +100,9 @@ def train(
         kind,
         preset or ("features" if outside and "features" in kind.PRESETS else "compact"),
         setting or [],
-        {
-            "epochs": epochs,
-            "steps": steps,
-            "batch": batch,
-            "rate": rate,
-            "precision": precision,
-            "patience": patience,
-            "seed": seed,
-        },
+        {**fit, "seed": seed},
     )
-    preparing = partial(_prepare, inputs=inputs, max_answers=max_answers, regions=regions, device=device)
-    learning = partial(
-        run,
-        model,
-        config=sizes,
-        augment=augment,
-        grounding=grounding,
-        cycle=cycle_of(cycle, gating, a_consistency, attended, cycle_start, cycle_set or []),
-        device=device,
-        half=half,
-    )
+    consistency = cycle_of(cycle, gating, a_consistency, attended, cycle_start, cycle_set or [])
     options = {**data_options(images, skip_bad), "limit": limit}
     prepared_before = Prepared.is_there(data)
     held_out: str | float = 0.1 if not validation else validation if prepared_before else "validation"
@@ -133,12 +112,29 @@ def train(
         if prepared_before:
             prepared = Prepared.load(data)
         else:
-            prepared = preparing(_load(data, validation, options), folder / "data", progress=progress)
-        trained = learning(
+            # Those of an earlier call where they are the same.
+            prepared = prepare(
+                _load(data, validation, options),
+                folder / "data",
+                inputs=inputs,
+                max_answers=max_answers,
+                regions=None if regions is None else load_regions(regions),
+                device=device,
+                reuse=True,
+                progress=progress,
+            )
+        trained = run(
+            model,
             prepared,
             folder,
+            config=sizes,
             fit_config=fit_config,
+            augment=augment,
+            grounding=grounding,
+            cycle=consistency,
             validation=held_out,
+            device=device,
+            half=half,
             progress=progress,
         )
     card = trained.card
@@ -198,8 +194,6 @@ def cycle_of(
 
 def settings_of(kind: Any, preset: str, words: list[str], fit: dict[str, Any]) -> tuple[Any, Any]:
     """Split key=value settings into those of the training and those of the model; both checked."""
-    from pfungst.training import FitConfig
-
     if preset not in kind.PRESETS:
         raise UsageError(f"There is no preset {preset!r}. There are: {', '.join(kind.PRESETS)}.")
     sizes, training = settings.settings_of(kind.Config), settings.settings_of(FitConfig)
@@ -217,11 +211,3 @@ def _load(data: str, validation: str | None, options: dict[str, Any]) -> dict[st
     from pfungst.data import load
 
     return {"train": load(data, **options), **({"validation": load(validation, **options)} if validation else {})}
-
-
-def _prepare(sets: dict[str, Any], folder: Path, *, regions: Path | None, **options: Any) -> Any:
-    """The arrays of the data; those of an earlier call where they are the same."""
-    from pfungst.models.features import load_regions
-    from pfungst.training import prepare
-
-    return prepare(sets, folder, regions=None if regions is None else load_regions(regions), reuse=True, **options)

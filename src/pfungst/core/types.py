@@ -66,6 +66,11 @@ class Example:
     repeats: str = ""
     """The id of the first of the examples that are the same question, where no image is named to tell it."""
 
+    def __post_init__(self) -> None:
+        given: Any = self.answers
+        if isinstance(given, str):  # one answer, not as many as it has letters
+            object.__setattr__(self, "answers", (given,))
+
     @property
     def cluster(self) -> str:
         """What is statistically one thing: all questions about an image, or else all repetitions of a question."""

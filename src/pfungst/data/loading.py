@@ -192,6 +192,11 @@ def _recognise(spec: Spec) -> tuple[Listing, Listing, Format]:
             f"There is no file or folder {spec.place!r}. "
             f"Give a path, or a format and what it reads; the formats are: {', '.join(FORMATS.names())}."
         )
+    if exists(path / "exam.json"):
+        raise DataError(
+            f"{spec.place} is the folder of a run, not a data set: its tables hold what was asked and answered. Open "
+            "it with pfungst.core.Run.open or `pfungst show`, or name the data set that its exam.json names."
+        )
     companions = listing
     if path.is_file():
         companions = list_around(path)

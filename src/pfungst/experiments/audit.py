@@ -54,7 +54,7 @@ class ScorerConfig:
     hidden: int = 8192
     """Neurons of the hidden layer (Sect. 5.2)."""
     epochs: int = 20
-    """At most; the epoch with the best accuracy on held-out training images counts."""
+    """Maximum number of training epochs; the one with the best accuracy on held-out training images counts."""
     batch: int = 128
     """Questions per step, each with all its candidates."""
     rate: float = 3e-4
@@ -64,8 +64,9 @@ class ScorerConfig:
     """Share of the training images kept to choose the epoch."""
     seed: int = 0
     seeds: int = 1
-    """Trainings of every scorer, with `seed`, `seed` + 1 ...; intervals are then over images and trainings."""
+    """How often to train each scorer, with `seed`, `seed` + 1 ...; intervals are then over images and trainings."""
     device: str = "cpu"
+    """Where scorers are trained: cpu, cuda ..."""
 
     def each(self) -> Iterator[ScorerConfig]:
         """One configuration a training."""

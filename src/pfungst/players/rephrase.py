@@ -24,10 +24,10 @@ _MORE = 2
 
 @dataclass(frozen=True)
 class Asked:
-    """`model:PLAYER`, for example `model:openai:MODEL@http://localhost:8000/v1` or `model:hf:FOLDER`.
+    """`model:PLAYER`: a player that writes, with a check of the meaning.
 
-    Replies are kept in an answer store in the cache folder: the same questions are not paid for twice, and a run can be
-    rescored.
+    For example `model:openai:MODEL@http://localhost:8000/v1` or `model:hf:FOLDER`. Replies are kept in an answer store
+    in the cache folder: the same questions are not paid for twice, and a run can be rescored.
     """
 
     argument: str | Player

@@ -159,7 +159,7 @@ def load_paraphraser(folder: str | Path) -> tuple[Paraphraser, Slots]:
 
 @dataclass(frozen=True)
 class LearntRephraser:
-    """Draws sentences from a learnt paraphraser and keeps those that mean the same."""
+    """`learnt:FOLDER`: draws sentences from a learnt paraphraser and keeps those that mean the same."""
 
     argument: str
     """Folder with paraphraser.safetensors and paraphraser.json."""

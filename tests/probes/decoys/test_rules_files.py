@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from pfungst.cli import decoys as command
+from pfungst.cli import data as command
 from pfungst.core import Example, PfungstError
 from pfungst.data import load
 from pfungst.probes.decoys import AnswerRule, build, rules, write

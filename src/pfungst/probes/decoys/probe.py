@@ -33,6 +33,7 @@ from pfungst.core import (
 )
 from pfungst.core.files import cache_dir
 from pfungst.core.flips import alike, normalise
+from pfungst.core.settings import option
 from pfungst.core.types import Progress, no_progress
 from pfungst.probes import measure
 from pfungst.probes.decoys.building import NEIGHBOURS, K, build
@@ -320,13 +321,16 @@ class Decoys(Probe):
 
     kinds: str = "qou+iou"
     """Kinds of decoys, joined by +; see `build`."""
-    k: int = K
+    k: int = option(K, "--k", "-k")
+    """Decoys of each kind."""
     encoder: str = ""
-    """What finds similar questions: `words:FILE` as in the paper; empty for the embedded encoder."""
+    """The encoder that finds similar questions: `words:FILE` as in the paper, any other by name [the embedded one]."""
     neighbours: int = NEIGHBOURS
+    """How many of the most similar questions to search."""
     threshold: float = THRESHOLD
+    """Answers whose WUPS is at least this are too similar."""
     fallback: str = "frequent"
-    """If a procedure finds too few: `frequent` targets as in the paper, or `neutral`."""
+    """Used if too few are found: `frequent` (the ten most frequent targets, as in the paper) or `neutral`."""
     made: str = ""
     """A file written by `pfungst decoys`, to use instead of making decoys."""
     pool_limit: int = 0

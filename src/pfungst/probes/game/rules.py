@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pfungst.core import UsageError
+from pfungst.core.settings import option
 from pfungst.world.constants import GRID_BINS, MAX_OBJECTS, MIN_OBJECTS
 from pfungst.world.grid import STEP
 from pfungst.world.legal import PRESETS as LEGALITY
@@ -135,19 +136,19 @@ def rules_of(preset: str | GameRules, *, ood: bool = False) -> GameRules:
 class GameSettings:
     """The settings of the probe `game` and of `pfungst play`."""
 
-    adversary: str = "a2c"
-    """Who moves the objects."""
+    adversary: str = option("a2c", "--adversary", "-a")
+    """Who moves the objects: a2c, a2c-pixel, a2c-plain, rsg ..."""
     size: int = 10
     """Questions of a mini-game (the paper plays 10, 100 and 1000)."""
     seeds: int = 3
     """Mini-games, each with a fresh adversary (the paper plays 30). They share no question as long as the data set
     lasts; after that samples are played again by another adversary."""
     games: int | None = None
-    """Maximum number of samples of questions; fewer than `seeds` repeats them. None: as many as there are."""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of the adversary."""
+    """At most this many samples of questions, as many as there are by default; 1 plays one sample over and over."""
+    options: Mapping[str, Any] = option(MISSING, "--setting", factory=dict)
+    """Settings of the adversary; as an option key=value, repeatable."""
     budget: int | None = None
-    """Moved scenes to ask about, for each question. None: the adversary's own number (rsg 5,000, others 100)."""
+    """Moved scenes to ask about per question [the adversary's own number: rsg 5,000, others 100]."""
     max_queries: int | None = None
     """Maximum number of questions to ask the player in the whole game; lowers `budget` if needed."""
     preset: str = "paper"
@@ -155,8 +156,8 @@ class GameSettings:
     ood: bool = False
     """Lift the in-distribution constraints (appendix A.9)."""
     relate_only: bool = False
-    """Leave out questions without `relate`, whose right answer never depends on places."""
-    control: bool = True
+    """Only questions about places, with `relate` in the program: no other right answer depends on places."""
+    control: bool = option(True, shown=False)
     """Ask every original and every fooling scene again, to tell a fooled player from a fickle one."""
 
     def __post_init__(self) -> None:

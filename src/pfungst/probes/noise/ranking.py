@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from pfungst.core import PfungstError, Progress, UsageError
 from pfungst.core.registry import Registry
+from pfungst.core.settings import option
 from pfungst.core.types import no_progress
 from pfungst.text.words import spelled
 
@@ -157,15 +158,15 @@ class RankSettings:
     """How a pool is ranked."""
 
     ranker: str = "lasso"
-    """lasso, cosine, bleu1 .. bleu4, rouge, cider, meteor, or a third party's; several with + to compare them."""
+    """lasso, cosine, bleu1 .. bleu4, rouge, cider, meteor, or a third party's. Probes compare several, joined by +."""
     encoder: str = ""
     """Encoder of `lasso` and `cosine`; empty for the embedded default."""
     k: int = TOP_K
     """Basic questions of each main question."""
-    lam: float = LAMBDA
+    lam: float = option(LAMBDA, "--lambda")
     """Trade-off of the LASSO."""
     tol: float = GAP
-    """Relative duality gap of the LASSO."""
+    """Relative duality gap to which the LASSO is certified."""
     keep_main_questions: bool = False
     """Leave a main question in its own pool: no preprocessing, as in Table 8 of the journal paper."""
 

@@ -196,7 +196,7 @@ Index = dict[tuple[str, ...], list[str]]
 
 @dataclass(frozen=True)
 class AskedRephraser:
-    """Finds questions of a pool with the same content words that ask for the same kind of thing."""
+    """`asked:POOL`: questions of a pool with the same content words that ask for the same kind of thing."""
 
     argument: str
     """A data set, or a text file with one question per line."""

@@ -146,7 +146,7 @@ _OWN_WORDS = frozenset(_OWN.split())
 
 @dataclass(frozen=True)
 class RuleRephraser:
-    """Rule-based rephrasings with a check of meaning."""
+    """Grammatical rules for wh- and yes/no questions, with a check of the meaning."""
 
     least: float = 0.7
     """Smallest cosine of the sentence vectors. With the embedded encoder 19 of 20 pairs of unrelated VQA questions lie

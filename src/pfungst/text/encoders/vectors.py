@@ -30,6 +30,7 @@ EMBEDDED = Path(__file__).parent / "weights" / "questions.safetensors"
 
 
 def _skip_thoughts(argument: str) -> Encoder:
+    """The default: our own compact model, 512-d; `:FOLDER` for the published one, `:FILE` for yours."""
     from pfungst.text.encoders.skip_thoughts import SkipThoughts, load_published
 
     path = Path(argument) if argument else EMBEDDED
@@ -37,24 +38,28 @@ def _skip_thoughts(argument: str) -> Encoder:
 
 
 def _minilm(argument: str) -> Encoder:
+    """all-MiniLM-L6-v2, 384-d."""
     from pfungst.text.encoders.sentence_transformers import minilm
 
     return minilm(argument, device=best_device())
 
 
 def _sentence_transformers(argument: str) -> Encoder:
+    """`sentence-transformers:NAME`: any model of that library."""
     from pfungst.text.encoders.sentence_transformers import SentenceTransformer
 
     return SentenceTransformer(_required("sentence-transformers", argument, "NAME"), best_device())
 
 
 def _words(argument: str) -> Encoder:
+    """`words:FILE`: averaged word vectors."""
     from pfungst.text.encoders.word_vectors import AveragedWords, WordVectors
 
     return AveragedWords(WordVectors.read(_required("words", argument, "FILE")))
 
 
 def _tfidf(argument: str) -> Encoder:
+    """TF-IDF over words and word pairs, 2048-d."""
     from pfungst.text.encoders.word_vectors import TfIdf, load_counts
 
     if not argument:

@@ -95,7 +95,7 @@ class Writer:
 
 @dataclass(frozen=True)
 class RoundTrip:
-    """`vqg:FOLDER`: G asks about the same image and answer; F must give the answer of the data set."""
+    """`vqg:FOLDER`: the generator of a cycle-trained model asks, and the model must answer as the data set does."""
 
     argument: str
     """Folder that `pfungst train MODEL --cycle` wrote."""

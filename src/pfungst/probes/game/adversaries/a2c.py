@@ -48,7 +48,7 @@ LOOK_EVERY = 10
 
 @dataclass(frozen=True)
 class A2C:
-    """The state-input adversary, with legal moves only."""
+    """The paper's actor-critic on the state of the scene, with legal moves only, imitating what it found."""
 
     name: str = "a2c"
     budget: int = 100
@@ -121,7 +121,7 @@ class A2C:
 
 @dataclass(frozen=True)
 class PixelA2C(A2C):
-    """The pixel-input adversary: it sees the image instead of the objects."""
+    """The actor-critic that sees the image instead of the objects."""
 
     name: str = "a2c-pixel"
     sees: str = "pixels"
@@ -130,7 +130,7 @@ class PixelA2C(A2C):
 
 @dataclass(frozen=True)
 class PlainA2C(A2C):
-    """The state-input adversary to the letter of the paper: it must learn from refusals which moves are legal."""
+    """The actor-critic to the letter of the paper: it must learn from refusals which moves are legal."""
 
     name: str = "a2c-plain"
     mask: bool = False

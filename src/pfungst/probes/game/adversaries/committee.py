@@ -29,8 +29,7 @@ _CHUNK = 64
 
 @dataclass(frozen=True)
 class Committee:
-    """Draws many legal layouts of a question, which costs no query, and asks about those on which others are least sure
-    of the truth."""
+    """Draws many legal layouts, which costs no query, and asks about those that other models are least sure of."""
 
     name: str = "committee"
     budget: int = 20

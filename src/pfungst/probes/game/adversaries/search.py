@@ -24,8 +24,10 @@ RANDOM_BUDGET = 5000
 
 @dataclass(frozen=True)
 class RandomScenes:
-    """RSG, the baseline of appendix B.3 of Measuring CLEVRness: random scenes that all enforcers agree to, for each
-    question until one fools the player."""
+    """Random legal scenes, for each question until one fools the player.
+
+    RSG, the baseline of appendix B.3 of Measuring CLEVRness: all enforcers agree to the scenes.
+    """
 
     name: str = "rsg"
     budget: int = RANDOM_BUDGET
@@ -76,11 +78,11 @@ class RandomScenes:
 
 @dataclass(frozen=True)
 class Greedy:
-    """Starts from the scene as it stands; tries all places of one object, keeps the one that shook the player most,
-    goes on with the next object, round after round.
+    """Tries all places of one object, keeps the one that shook the player most, goes on with the next object.
 
-    "Shook most" means the highest reward, and among equal rewards the lowest confidence where the player tells one;
-    otherwise chance decides, which makes it a walk through legal neighbours.
+    It starts from the scene as it stands, and goes on round after round. "Shook most" means the highest reward, and
+    among equal rewards the lowest confidence where the player tells one; otherwise chance decides, which makes it a
+    walk through legal neighbours.
     """
 
     name: str = "greedy"

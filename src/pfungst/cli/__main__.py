@@ -1,3 +1,0 @@
-from pfungst.cli import main
-
-main()
