@@ -130,16 +130,18 @@ class Noise(RankingProbe):
         curves = [replace(curve, drops=[next(family) for _ in curve.drops]) for curve in curves]
         first = curves[0]
         controls = _Controls.of(first.variants, trials, seed)
+        if controls is not None:
+            first = replace(first, drops=[replace(first.drops[0], note=controls.sentence()), *first.drops[1:]])
+            curves = [first, *curves[1:]]
         tables = [_partition_table(curve, trials, self.pool_type, seed) for curve in curves]
         if len(curves) > 1:
             tables.append(_ranker_table(curves))
         if controls is not None:
             tables.insert(0, controls.table())
-        drop = first.drops[0] if controls is None else replace(first.drops[0], note=controls.sentence())
         return Findings(
             self.name,
             (clean, *(one for curve in curves for one in curve.findings()), *(controls.findings() if controls else ())),
-            _verdict(self, clean, first, controls), clean, first.levels[0], drop,
+            _verdict(self, clean, first, controls), clean, first.levels[0], first.drops[0],
             tuple(tables), _figures(clean, curves), measure.worst(trials, "clean", first.variants[0]),
         )  # fmt: skip
 
