@@ -32,6 +32,7 @@ from pfungst.core.files import file_name, jsonable
 from pfungst.core.files import reading as reading_file
 from pfungst.core.finished import note
 from pfungst.core.progress import shown_in
+from pfungst.core.run import missing_trials
 from pfungst.core.settings import describe_settings
 from pfungst.core.spec import labelled
 from pfungst.core.types import no_progress
@@ -100,10 +101,11 @@ def examine(spec: ExamSpec) -> Run:
 
     chosen, part, parts, path = named(spec)
     reading = spec.matcher or chosen.matcher
+    allowed = {} if spec.max_errors is None else {"max_errors": spec.max_errors}
     with closing(chosen):
         with shown_in(path, spec.progress) as shown, working(spec.place or Place()):
             examined = Exam(
-                chosen, part, parts, get_metric(part.metric), path, spec.seed, {"matcher": reading}, shown,
+                chosen, part, parts, get_metric(part.metric), path, spec.seed, {"matcher": reading, **allowed}, shown,
                 get_matcher(reading) if reading else None, spec=spec,
             ).run_in_part()  # fmt: skip
         if not examined.finished:
@@ -260,10 +262,10 @@ def unanswered(examined: Examined) -> tuple[str, ...]:
     if not examined.failed:
         return ()
     question, error = examined.failed[0]
+    told = {"failed": examined.failed, "left out by probe": examined.left_out}
     return (
-        f"{len(examined.failed):,} queries got no answer, so {examined.left_out:,} trials are left out of all "
-        f"numbers. The first: {question[:80]!r}: {error:.300} The same exam tries them again; --max-errors N allows "
-        "them.",
+        f"{missing_trials(told)} The first: {question[:80]!r}: {error:.300} The same exam tries them again; "
+        "--max-errors N allows them.",
     )
 
 

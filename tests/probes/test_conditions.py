@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pfungst.core import Answer, AnsweredTrial, Dataset, Example, ProbeError
+from pfungst.logs.records import condition_of
 from pfungst.probes.conditions import DIFFERS, KEEPS, Conditions, member_id
 
 
@@ -80,6 +81,20 @@ def test_repetitions_are_the_control_and_no_part_of_the_drop() -> None:
     assert "The repetition alone changes 25.0%" in found.verdict
 
 
+def test_a_table_of_repetitions_says_what_counts_answers_and_what_questions() -> None:
+    names = ("clean", "clean, epoch 2", "noisy", "noisy, epoch 2", "noisy, epoch 3")
+    wanted = ("clean", "noisy")
+    assert tuple(dict.fromkeys(map(condition_of, names))) == wanted
+    probe = Conditions(names)
+    trials = answered(probe, data(*names), {f"{n}@{name}" for n in range(4) for name in names[2:]} - {"3@noisy"})
+    table = probe.findings(trials, 0).tables[0]
+    noisy = dict(zip(table.columns, table.rows[1], strict=True))
+    assert noisy["right to wrong"] == 11 and noisy["answers compared"] == 12 and noisy["n, questions"] == 4
+    assert "counts answers" in table.note
+    plain = Conditions(wanted)
+    assert plain.findings(answered(plain, data(*wanted), set()), 0).tables[0].columns[-1] == "n"
+
+
 def test_one_condition_gives_accuracy_alone() -> None:
     probe = Conditions(("clean",))
     found = probe.findings(answered(probe, data("clean"), {"0"}), 0)
@@ -123,3 +138,5 @@ def test_where_no_condition_costs_accuracy_none_is_said_to_cost_most():
     drops = [Finding("drop", value, 40, value - 0.1, value + 0.1, name) for name, value in (("a", -0.06), ("b", -0.1))]
     assert largest_drop(drops) == " Under none of the 2 does accuracy fall."
     assert "under c" in largest_drop([*drops, Finding("drop", 0.1, 40, 0.0, 0.2, "c")])
+    untested = [Finding("drop", value, 6, condition=name, p_holm=math.nan) for name, value in (("a", 0.1), ("b", 0.2))]
+    assert "nan" not in largest_drop(untested)

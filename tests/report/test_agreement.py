@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from pfungst.core.run import read_numbers
 from pfungst.probes import PROBES
 from pfungst.report.cases import sample_of
 from pfungst.report.compare import compare, leaderboard
+from pfungst.report.compare_html import write_comparison
 from pfungst.report.exports import export
 from pfungst.report.gate import gate
 from pfungst.scores import same_answer
@@ -190,11 +192,36 @@ def test_drops_are_from_the_same_questions(runs: list[Run]) -> None:
     for column in (*board.columns, *board.controls):
         for at in range(2 * bool(column.drops)):
             start, score, drop = column.starts[at], column.scores[at], column.drops[at]
+            if drop is None or not column.pairs:
+                continue
             assert start.n == score.n == drop.n, column.name
             assert drop.value == pytest.approx(start.value - score.value), column.name
     for row in compare(runs[0].path, runs[1].path):
         assert row.difference.value == pytest.approx(row.first.value - row.second.value)
         assert row.flips.n <= row.difference.n
+
+
+def test_a_leaderboard_shows_the_headlines_of_the_run(runs: list[Run], tmp_path: Path) -> None:
+    """Of a run beside its copy, which has the same questions; in `surface` two typos count as one edit. How `vqabq`
+    and `contrast` make their headlines from the answers only they know: each run's own is shown, and no difference."""
+    headlines = {one.probe: one for one in runs[0].findings if one.disturbed is not None}
+    board = leaderboard([runs[0].path, shutil.copytree(runs[0].path, tmp_path / "copy")])
+    columns = {one.probe: one for one in board.columns[1:]}
+    assert all("decoys" not in one.name for one in board.controls), "options in another order are another question"
+    columns["control"] = next(one for one in board.controls if one.probe == "control")
+    assert set(columns) == set(headlines) and {"vqabq", "contrast", "surface", "decoys"} <= set(columns)
+    for probe, column in columns.items():
+        for shown, wanted in zip(
+            (column.scores[0], column.drops[0]), (headlines[probe].disturbed, headlines[probe].drop), strict=True
+        ):
+            assert (shown is None) == (wanted is None), probe
+            if shown is not None and wanted is not None:
+                assert shown.value == pytest.approx(wanted.value) and shown.n == wanted.n, probe
+        assert bool(column.pairs) == (probe not in ("vqabq", "contrast")), probe
+    (told,) = [note for note in board.notes if "no paired difference" in note]
+    assert "vqabq" in told and "contrast, group accuracy" in told
+    page = write_comparison(board, tmp_path / "compare.html").read_text("utf-8")
+    assert told in page and "Paired differences, noise" in page and "Paired differences, vqabq" not in page
 
 
 def test_two_trials_of_an_example_are_two_everywhere(tmp_path: Path) -> None:

@@ -78,6 +78,21 @@ def test_a_player_compared_with_itself_differs_in_nothing(tmp_path):
     assert all(row.difference.value == 0 and row.p == 1 for row in rows)
 
 
+@pytest.mark.parametrize("names", ["ab", "abc"])
+def test_where_no_score_differs_it_is_said_how_many_might(tmp_path, names):
+    """An interval around 0 that is as wide as a bound allows says nothing that can be read."""
+    data = squares(20, 3)
+    paths = [str(run(tmp_path, name, 12, data)) for name in names]
+    (pair, *_) = leaderboard(paths).columns[0].pairs
+    assert pair.difference.changed == 0
+    told = f"0.0 points (0 of 60 scores changed, at most {100 * pair.difference.at_most:.1f}%; 95%, 20 images)"
+    page = tmp_path / "page.html"
+    done = CliRunner().invoke(app, ["compare", *paths, "--html", str(page)], env={"COLUMNS": "400"})
+    assert done.exit_code == 0 and told in page.read_text("utf-8")
+    words = " ".join(done.stdout.replace("│", " ").split())
+    assert "[-" not in words and ("0 of 60 scores changed" in words or names == "abc")
+
+
 def test_runs_on_other_data_or_by_another_metric_are_refused(tmp_path):
     one = run(tmp_path, "a", 4, squares(8, 1))
     with pytest.raises(PfungstError, match="different data sets"):

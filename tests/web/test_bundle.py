@@ -7,8 +7,11 @@ import re
 import shutil
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
+from pfungst.cli.app import app
 from pfungst.core import PfungstError
 from pfungst.core.progress import PROGRESS_FILE
 from pfungst.web import bundle
@@ -63,3 +66,16 @@ def test_nothing_goes_on_in_a_copy(made_runs: Path, tmp_path: Path) -> None:
     for page in (tmp_path / "site").glob("*.html"):
         assert "running" not in page.read_text() and "asking" not in page.read_text()
     assert "unfinished" in (tmp_path / "site" / "index.html").read_text()
+
+
+def test_a_run_of_an_earlier_version_is_no_copy_without_answers_and_a_word(made_runs: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(made_runs / "prior", tmp_path / "old"))
+    for file in (run / "trials").iterdir():
+        pq.write_table(pq.read_table(file).drop_columns(["trial", "place", "flip"]), file)
+    done = CliRunner().invoke(app, ["bundle", str(run), str(made_runs / "world"), "--out", str(tmp_path / "site")])
+    assert done.exit_code == 1 and (tmp_path / "site" / "index.html").exists()
+    assert "old: " in done.stderr and "was written by an earlier version" in done.stderr
+    assert f"`pfungst rescore {run}`" in done.stderr and "world" not in done.stderr
+    shutil.rmtree(run / "trials")
+    done = CliRunner().invoke(app, ["bundle", str(run), "--out", str(tmp_path / "none")])
+    assert done.exit_code == 1 and "old: it has numbers but no answers" in done.stderr

@@ -16,7 +16,7 @@ import pytest
 import pfungst
 from pfungst.core import Answer, Run
 from pfungst.core.progress import PROGRESS_FILE
-from pfungst.report.card import format_p
+from pfungst.report.card import format_finding, format_p
 from tests.conftest import png
 from tests.web.conftest import HOSTILE, Served
 
@@ -27,11 +27,16 @@ def links(page: str, start: str) -> list[str]:
     return [html.unescape(one) for one in re.findall(r'href="([^"]+)"', page) if html.unescape(one).startswith(start)]
 
 
-def test_the_first_page_lists_every_run_with_its_drops(served: Served, run_id: Find) -> None:
+def test_the_first_page_lists_every_run_with_its_drops(served: Served, run_id: Find, made_runs: Path) -> None:
     page = served.page("/")
     for start in ("prior", "sub", "world"):
         assert f"/run?run={run_id(start)}" in page
     assert "control" in page and "blind" in page
+    card = next(one for one in re.findall(r"<tr>.*?</tr>", page, re.DOTALL) if f'run={run_id("prior")}"' in one)
+    text = " ".join(re.sub("<[^>]*>", " ", card).split())
+    findings = json.loads((made_runs / "prior" / "findings.json").read_text())["findings"]
+    for told in (" ".join(format_finding(one["drop"]).split()) for one in findings if one["drop"]):
+        assert told in text and "points" in told, (told, text)
 
 
 def test_a_number_leads_to_the_answers_behind_it(served: Served, run_id: Find, made_runs: Path) -> None:

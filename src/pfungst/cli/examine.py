@@ -13,7 +13,7 @@ import typer
 from pfungst import api
 from pfungst.cli.options import DryRun, Images, Json, On, SkipBad, data_options, with_options
 from pfungst.cli.show import print_json, print_table, progress_bar
-from pfungst.core import ExamSpec, PfungstError, Place
+from pfungst.core import ExamSpec, PfungstError, Place, Run
 from pfungst.core.code import own_modules
 from pfungst.core.settings import split_settings
 from pfungst.core.spec import labelled
@@ -157,16 +157,17 @@ def print_run(path: Path, as_json: bool, label: str = "") -> None:
     from pfungst.report.card import CARD_COLUMNS, P_NOTE, card_rows, clean_sides, read_findings, read_judge, too_few
 
     findings, page = read_findings(path, label), labelled(path / "report.html", label)
-    judge = read_judge(path, label)
+    judge, left_out = read_judge(path, label), Run(path, label).left_out
     if as_json:
         told = {"run": str(path), "report": str(page), "findings": findings}
-        print_json({**told, "judge": judge} if judge is not None else told)
+        more = {"judge": judge, "left_out": left_out}
+        print_json({**told, **{name: value for name, value in more.items() if value}})
         return
     card = card_rows(findings)
     print_table(f"Report card. {P_NOTE}", CARD_COLUMNS[:-1], [row[:-1] for row in card])
     for probe, *_, verdict in card:
         print(f"{probe}: {verdict}")
-    if sentence := clean_sides(findings):
+    if sentence := clean_sides(findings, left_out):
         print(sentence)
     if sentence := too_few(findings):
         print(f"pfungst: {sentence}", file=sys.stderr)

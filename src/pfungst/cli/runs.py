@@ -19,7 +19,6 @@ from pfungst.cli.show import link, print_json, print_table, progress_bar, tell
 from pfungst.core import PfungstError, Run, read_config
 from pfungst.core.code import own_modules
 from pfungst.core.files import jsonable, write_atomic
-from pfungst.core.types import POINTS
 
 if TYPE_CHECKING:
     from pfungst.report.compare import Comparison, Leaderboard
@@ -35,6 +34,8 @@ def report(run: Folder, as_json: Json = False) -> None:
     from pfungst.report import write_report
 
     write_report(run, data_of(run, read_config(run), "the report will have no images"))
+    if sentence := Run.open(run).missing:
+        print(f"pfungst: {sentence}", file=sys.stderr)
     print_run(run, as_json)
 
 
@@ -133,7 +134,7 @@ def _print_board(board: Leaderboard) -> None:
     from pfungst.report.compare_html import board_rows, control_note, drop_text, verdict
 
     columns, rows = board_rows(board)
-    marked = [["n", *(f"{column.scores[0].n:,}" for column in board.columns)]]
+    marked = [["n", *(column.n for column in board.columns)]]
     for at, row in enumerate(rows):
         marked.append([row[0]])
         for cell, column in zip(row[1:], board.columns, strict=True):
@@ -158,7 +159,7 @@ def _print_two(runs: list[Path], rows: list[Comparison]) -> None:
                 row.probe,
                 row.variant,
                 *(format_finding(jsonable(one)) for one in (row.first, row.second)),
-                format_finding({**jsonable(row.difference), "unit": POINTS}),
+                format_finding(jsonable(row.difference)),
                 format_p(row.p),
                 format_p(row.p_holm),
                 row.flips.right_to_wrong,
@@ -287,6 +288,8 @@ def gate(
     from pfungst.report.card import format_finding, narrow
 
     verdicts = gates.gate(run, require, label=label)
+    if sentence := Run.open(run, label).missing:
+        print(f"pfungst: {sentence}", file=sys.stderr)
     if few := narrow([verdict.finding for verdict in verdicts]):
         print(f"pfungst: {few}", file=sys.stderr)
     if junit is not None:
@@ -334,7 +337,11 @@ def bundle(
     with progress_bar() as progress:
         made = write_bundle(runs, out, most=most, progress=progress)
     size = f"{made.pages:,} pages and {made.images:,} images, {made.size / 1e6:.1f} MB"
+    for problem in made.problems:
+        print(f"pfungst: {problem}", file=sys.stderr)
     tell(made, [f"{size}: {made.folder / 'index.html'}"], as_json)
+    if made.problems:
+        raise typer.Exit(1)
 
 
 def serve(

@@ -140,7 +140,7 @@ class Exam:
             records: dict[str, Recorder] = {}
             answered_trials: dict[str, Sequence[AnsweredTrial]] = {}
             findings: list[Findings] = []
-            left_out = 0
+            left_out: dict[str, int] = {}
             answered = in_portions(asker, trials, answer, len(self.data))
             for name, portions in groupby(answered, key=lambda portion: portion.probe):
                 self.progress("scoring", len(records), len(self.probes))
@@ -151,7 +151,8 @@ class Exam:
                     for portion in portions:
                         scored, rows = scoring.scored(portion.asked, portion.answers)
                         record.add(scored, rows)
-                        left_out += len(portion.asked) - len(scored)
+                        if lacking := len(portion.asked) - len(scored):
+                            left_out[name] = left_out.get(name, 0) + lacking
                         if not self.player.reads_images:
                             alike.add(portion.asked)
                     if not record.count:
@@ -166,7 +167,10 @@ class Exam:
             self.progress("scoring", len(self.probes), len(self.probes))
             failed = asker.failures[searched:]
             unread = {name: record.unread for name, record in records.items()}
-            told: dict[str, Any] = {"findings": findings, "unread": unread, "left out": left_out, "failed": failed}
+            lost = sum(left_out.values())
+            told: dict[str, Any] = {"findings": findings, "unread": unread, "left out": lost, "failed": failed}
+            if left_out:
+                told["left out by probe"] = left_out
             if stops:
                 told["precision"] = stops
             judge = None
@@ -298,8 +302,8 @@ class Examined:
     """Variants of all probes together."""
     clean: tuple[tuple[Example, Answer], ...] = ()
     """The examples and their clean answers, of the probe that asked about most: the first of them in a long run."""
-    left_out: int = 0
-    """Trials that lack an answer: they count in no number."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """By probe, its trials that lack an answer: they count in no number."""
     failed: tuple[tuple[str, str], ...] = ()
     """Queries without an answer: the question, and what went wrong."""
     judge: Findings | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -71,6 +71,16 @@ class Run:
         """How far the judge can be trusted, where a judge was the metric."""
         told = read_numbers(self.path, self.label).get("judge")
         return None if told is None else findings_of(told)
+
+    @cached_property
+    def left_out(self) -> dict[str, int]:
+        """By probe, its trials that are left out because asking failed; see `left_out_of`."""
+        return left_out_of(read_numbers(self.path, self.label))
+
+    @cached_property
+    def missing(self) -> str:
+        """How many trials are left out because asking failed, in a sentence; empty where none is."""
+        return missing_trials(read_numbers(self.path, self.label))
 
     def file(self, probe: str) -> Path:
         """The trials of a probe."""
@@ -314,6 +324,26 @@ def read_numbers(run: Path, label: str = "") -> dict[str, Any]:
     for one in found["findings"]:
         one["role"] = one["role"] or _EARLIER.get(one["probe"], "keeps")
     return found
+
+
+def left_out_of(numbers: Mapping[str, Any]) -> dict[str, int]:
+    """By probe, its trials that are left out because asking failed, from findings.json. An earlier version did not say
+    of which probe they are: they stand under an empty name."""
+    found = {str(probe): int(count) for probe, count in (numbers.get("left out by probe") or {}).items()}
+    every = int(numbers.get("left out") or 0)
+    return found or ({"": every} if every else {})
+
+
+def missing_trials(numbers: Mapping[str, Any]) -> str:
+    """How many trials are left out because asking failed, in a sentence; empty where none is."""
+    failed, left_out = len(numbers.get("failed") or ()), left_out_of(numbers)
+    if not failed and not left_out:
+        return ""
+    named = ", ".join(f"{probe}: {count:,}" for probe, count in left_out.items() if probe)
+    count = sum(left_out.values())
+    queries = "1 query" if failed == 1 else f"{failed:,} queries"
+    trials = "1 trial is" if count == 1 else f"{count:,} trials are"
+    return f"{queries} got no answer, so {trials} left out of all numbers{f' ({named})' if named else ''}."
 
 
 _EARLIER = {"control": "control", "blind": "removes", "contrast": "changes"}

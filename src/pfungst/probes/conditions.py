@@ -101,9 +101,9 @@ class Conditions(Probe):
         repeated = [_changed(alike, takes[names[0]], names[0], seed)] if len(takes[names[0]]) > 1 else []
         if not others:
             tables = _by_category(trials, takes, seed)
-            several = f" questions, answered up to {len(variants)} times" if repeated else ""
+            often = f" questions, answered up to {len(variants)} times" if repeated else ""
             verdict = (
-                f"One condition, {clean.condition}: accuracy {measure.with_interval(clean)} (n = {clean.n:,}{several})."
+                f"One condition, {clean.condition}: accuracy {measure.with_interval(clean)} (n = {clean.n:,}{often})."
             )
             verdict += _repetition(repeated)
             return Findings(self.name, (clean, *repeated), verdict, clean, tables=tables)
@@ -120,16 +120,21 @@ class Conditions(Probe):
         disturbed, drop = self._together(scores, settled, clusters, seed)
         groups = _group_findings(trials, alike, seed)
         noise = repeated[0] if repeated else ""
-        rows: list[tuple[object, ...]] = [(names[0], clean, "", "", "", noise, "", "", "", clean.n)]
+        several = len(variants) > len(names)
+        compared: tuple[object, ...] = ("",) if several else ()
+        rows: list[tuple[object, ...]] = [(names[0], clean, "", "", "", noise, "", "", "", *compared, clean.n)]
         for name, accuracy, lost, changed in zip(others, accuracies[1:], drops, changes, strict=True):
             flips = [measure.flips(trials, variants[0], take) for take in takes[name]]
             told = f"{name} (a repetition)" if name in self.again else name
+            compared = (sum(one.n for one in flips),) if several else ()
             rows.append(
                 (told, accuracy, lost, *measure.p_cells(lost), changed, sum(one.right_to_wrong for one in flips),
-                 sum(one.wrong_to_right for one in flips), sum(one.wrong_to_other_wrong for one in flips), accuracy.n)
+                 sum(one.wrong_to_right for one in flips), sum(one.wrong_to_other_wrong for one in flips), *compared,
+                 accuracy.n)
             )  # fmt: skip
         columns = ("condition", "accuracy", f"drop from {names[0]}", *measure.P_COLUMNS, "answers changed",
-                   "right to wrong", "wrong to right", "wrong to other wrong", "n")  # fmt: skip
+                   "right to wrong", "wrong to right", "wrong to other wrong",
+                   *(("answers compared", "n, questions") if several else ("n",)))  # fmt: skip
         note = (
             "Drops are paired: the same questions under both conditions. Going from an answer to a reply that cannot "
             "be read is a change; two unread replies are not compared."
@@ -139,10 +144,11 @@ class Conditions(Probe):
                 f" The right answer differs between conditions for {len(trials) - len(alike):,} of {len(trials):,} "
                 "questions; they are left out of `answers changed` and `agreement`."
             )
-        if len(variants) > len(names):
+        if several:
             note += (
                 " Where a question was asked several times under a condition, its score is their mean and n counts it "
-                "once; each of its answers is held against the first one under the clean condition."
+                "once; each of its answers is held against the first one under the clean condition, and "
+                "what became of them counts answers."
             )
         table = Table("Conditions", columns, tuple(rows), note)
         together = Table(
@@ -159,7 +165,7 @@ class Conditions(Probe):
         return Findings(
             self.name, (*accuracies, *drops, *repeated, *changes, disturbed, drop, *groups),
             self._verdict(clean, disturbed, drop, drops, [*repeated, *again], groups[0],
-                          len(variants) > len(names)), clean, disturbed, drop,
+                          several), clean, disturbed, drop,
             (table, together, *_by_category(trials, takes, seed)), (figure,), failures(trials),
         )  # fmt: skip
 

@@ -302,6 +302,12 @@ class Sheet(Generic[Level]):
         return cls(dict(variants), dict(headings), dict(levels), everything)
 
 
+def heading_of(variant: str) -> str:
+    """What is done in a variant, at whatever level: `typo 2` is a `typo`."""
+    name, _, level = variant.rpartition(" ")
+    return name if level.isdigit() else variant
+
+
 def cells_of(trial: AnsweredTrial) -> list[tuple[str, Cell]]:
     """The variants of a trial but the clean one, by name."""
     changed = (1.0 - alike(trial.answers[0], answer) for answer in trial.answers)
@@ -384,7 +390,7 @@ def largest_drop(drops: Sequence[Finding]) -> str:
     most = max(known, key=lambda one: one.value)
     if most.value <= 0:
         return f" Under none of the {len(known)} does accuracy fall."
-    sure = "" if most.p_holm is None else f" (p = {most.p_holm:.2g} after Holm)"
+    sure = "" if most.p_holm is None or math.isnan(most.p_holm) else f" (p = {most.p_holm:.2g} after Holm)"
     return f" The largest drop is that under {most.condition}, {with_interval(most)}{sure}."
 
 

@@ -144,8 +144,11 @@ def blindness(findings: Sequence[Mapping[str, Any]]) -> str:
     return ""
 
 
-def clean_sides(findings: Sequence[Mapping[str, Any]]) -> str:
-    """Over how many questions each clean accuracy is, in a sentence; empty where they do not differ."""
+def clean_sides(findings: Sequence[Mapping[str, Any]], left_out: Mapping[str, int]) -> str:
+    """Over how many questions each clean accuracy is, in a sentence; empty where they do not differ.
+
+    left_out: by probe, its trials that are left out because asking failed, see `Run.left_out`.
+    """
     known = [one for one in findings if one["clean"] and one["clean"]["value"] is not None]
     if len({number(one["clean"]["value"]) for one in known}) < 2:
         return ""
@@ -153,9 +156,16 @@ def clean_sides(findings: Sequence[Mapping[str, Any]]) -> str:
     for one in known:
         asked.setdefault(one["clean"]["n"], []).append(one["probe"])
     listed = "; ".join(f"{join_words(names)}: {n:,}" for n, names in sorted(asked.items(), reverse=True))
+    if not left_out:
+        return (
+            "Clean accuracies differ: each is over the questions that its probe can ask, in the form in which it asks "
+            f"them ({listed})."
+        )
+    if len({one["clean"]["n"] + left_out.get(one["probe"], 0) for one in known}) == 1:
+        return f"Clean accuracies differ because queries failed: each is over the questions with an answer ({listed})."
     return (
         "Clean accuracies differ: each is over the questions that its probe can ask, in the form in which it asks "
-        f"them ({listed})."
+        f"them, and queries failed: those without an answer are left out ({listed})."
     )
 
 

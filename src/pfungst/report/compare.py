@@ -21,7 +21,7 @@ from pfungst.core import Answer, Finding, Findings, PfungstError, Progress, Run
 from pfungst.core.files import file_name
 from pfungst.core.flips import Flips, alike, count_flips, same_answer
 from pfungst.core.spec import labelled
-from pfungst.core.stats import Floats, Interval, compare_paired, holm, interval_of
+from pfungst.core.stats import Floats, Interval, holm, interval_of
 from pfungst.core.types import no_progress
 from pfungst.logs.records import condition_of
 from pfungst.probes import measure
@@ -29,8 +29,8 @@ from pfungst.report.card import join_words
 from pfungst.scores.matchers import MATCHERS
 
 COLUMNS = (
-    "trial", "place", "role", "example_id", "image_id", "cluster", "variant", "question", "answer", "unread", "score",
-    "clean_score", "target",
+    "trial", "place", "role", "example_id", "image_id", "cluster", "variant", "level", "question", "answer", "unread",
+    "score", "clean_score", "target",
 )  # fmt: skip
 
 
@@ -75,8 +75,16 @@ class Compared:
         return self._kept[probe]
 
     def is_control(self, probe: str, variant: str) -> bool:
-        """Whether a variant asks the question as it stands once more."""
+        """Whether a variant asks once more what another one asked."""
         return bool(next(iter(self.rows(probe)[variant].values()))["role"] == "control")
+
+    def asks_again(self, probe: str, variant: str) -> bool:
+        """Whether a variant asks the clean question once more; options in another order are another question."""
+        if not self.is_control(probe, variant):
+            return False
+        clean, *rest = next(self.run.trials([("variant", "=", variant)], limit=1, probes=[probe]))
+        row = next(one for one in rest if one["variant"] == variant)
+        return all(row[name] == clean[name] for name in ("question", "choices"))
 
 
 def read_runs(paths: Sequence[str | Path], label: str = "") -> tuple[list[Compared], list[str]]:
@@ -202,7 +210,7 @@ class Pair:
 
     first: int
     second: int
-    difference: Interval
+    difference: Finding
     p: float
     """Of the difference, by its interval."""
     p_holm: float
@@ -225,19 +233,25 @@ class Column:
     role: str
     """What the disturbance does, one of `core.types.ROLES`. Where it removes what the answer depends on, a low score is
     as it should be."""
-    scores: tuple[Interval, ...]
+    scores: tuple[Interval | Finding, ...]
     """Of each run."""
-    starts: tuple[Interval, ...]
+    starts: tuple[Interval | Finding, ...]
     """The same run's clean score on the same examples; none in the clean column."""
-    drops: tuple[Finding, ...]
+    drops: tuple[Finding | None, ...]
     """From there to `scores`; none in the clean column."""
     pairs: tuple[Pair, ...]
+    """None where the headline of the probe is no mean over its answers: there every run's own is shown."""
     ranks: tuple[float, ...]
     """Mean rank over images, 1 for the best; equals share theirs."""
     friedman: float
     """p-value of the Friedman test that the runs rank alike; NaN for two runs."""
     groups: tuple[tuple[int, ...], ...]
     """Runs of which no two differ significantly, by rank; the bars of a critical-difference diagram."""
+
+    @property
+    def n(self) -> str:
+        """Over how many examples the scores are."""
+        return ", ".join(f"{count:,}" for count in dict.fromkeys(one.n for one in self.scores))
 
     @property
     def best(self) -> int:
@@ -252,7 +266,7 @@ class Column:
 
     def marks(self, at: int) -> bool:
         """Whether a table marks this run; where the evidence is taken away a high score is no merit."""
-        return self.role != "removes" and self.ties_with_best(at)
+        return bool(self.pairs) and self.role != "removes" and self.ties_with_best(at)
 
 
 @dataclass(frozen=True)
@@ -277,6 +291,8 @@ class _Wanted:
     clean: str
     """The variant that a drop starts from; empty for the clean column."""
     variants: tuple[str, ...]
+    headline: bool = False
+    """Whether it is the headline of its probe, which stands in the findings."""
 
 
 def leaderboard(paths: Sequence[str | Path], *, label: str = "", progress: Progress = no_progress) -> Leaderboard:
@@ -291,16 +307,21 @@ def leaderboard(paths: Sequence[str | Path], *, label: str = "", progress: Progr
     found = []
     for done, one in enumerate(wanted):
         progress("comparing", done, len(wanted))
-        if (column := _column(runs, one)) is not None:
+        paired = not one.headline or all(_is_headline(run, one) for run in runs)
+        if (column := _column(runs, one) if paired else _own_headlines(runs, one)) is not None:
             found.append(column)
     progress("comparing", len(wanted), len(wanted))
     columns = [one for one in found if one.role != "control"]
     if not columns:
         raise PfungstError("The runs have no example with a known right answer in common.")
     controls = tuple(one for one in found if one.role == "control")
-    return Leaderboard(
-        tuple(runs), tuple(columns), controls, notes(runs, [(one.probe, *one.variants) for one in columns])
-    )
+    said = [*notes(runs, [(one.probe, *one.variants) for one in columns])]
+    if apart := [one.name for one in found if not one.pairs]:
+        said.append(
+            f"{'; '.join(apart)}: the headline of each run, as in its report, with its own interval. It is no mean "
+            "over the answers that are compared here, so no paired difference is computed."
+        )
+    return Leaderboard(tuple(runs), tuple(columns), controls, tuple(said))
 
 
 def notes(runs: Sequence[Compared], shown: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
@@ -334,38 +355,50 @@ def _wanted(runs: Sequence[Compared], shared: Sequence[str]) -> list[_Wanted]:
         if probe == base:
             found.insert(0, _Wanted("clean", probe, "clean", "", (first,)))
         clean = about.clean.condition if about.clean is not None and about.clean.condition in names else first
-        again = [name for name in rest if runs[0].is_control(probe, name)]
-        rest = [name for name in rest if name not in again]
         if probe == "conditions":
+            again = [name for name in rest if runs[0].is_control(probe, name)]
             for condition in dict.fromkeys(map(condition_of, names[1:])):
                 takes = tuple(name for name in names[1:] if condition_of(name) == condition)
                 role = "control" if takes[0] in again else about.role
                 found.append(_Wanted(condition, probe, role, first, takes))
             continue
-        if again:
-            name = probe if about.role == "control" else f"{probe}, {join_words(again)}"
-            found.append(_Wanted(name, probe, "control", first, tuple(again)))
+        again = [name for name in rest if runs[0].asks_again(probe, name)]
+        rest = [name for name in rest if name not in again]
+        measured = any(run.findings[probe].disturbed is not None for run in runs if probe in run.findings)
+        is_control = about.role == "control"
+        if again and (measured or not is_control):  # a record that was read twice is no control
+            name = probe if is_control else f"{probe}, {join_words(again)}"
+            found.append(_Wanted(name, probe, "control", first, tuple(again), is_control))
         headline = about.disturbed.condition if about.disturbed is not None else ""
         if rest:
             variants = (headline,) if headline in rest else tuple(rest)
             name = f"{probe}, {join_words(variants)}" if about.role == "removes" else probe
-            found.append(_Wanted(name, probe, about.role, clean, variants))
+            found.append(_Wanted(name, probe, about.role, clean, variants, measured))
     return found
 
 
 def column_scores(runs: Sequence[Compared], probe: str, variants: Sequence[str]) -> tuple[list[str], list[str], Floats]:
-    """Examples, their clusters, and (runs, examples) scores: the mean over those variants that all runs have."""
+    """Examples, their clusters, and (runs, examples) scores: the mean over those variants that all runs have, of which
+    the levels of one disturbance count as one, as in the headline of its probe."""
     ids: dict[str, list[str]] = {}
     for variant in variants:
         for key in shared_ids(runs, probe, variant):
             ids.setdefault(key, []).append(variant)
     rows = [run.rows(probe) for run in runs]
     values = np.array(
-        [[np.mean([row[variant][key]["score"] for variant in having]) for key, having in ids.items()] for row in rows],
-        np.float64,
+        [[_mean_score(row, key, having) for key, having in ids.items()] for row in rows], np.float64
     ).reshape(len(runs), len(ids))
     clusters = [cluster([row[having[0]][key] for row in rows]) for key, having in ids.items()]
     return list(ids), clusters, values
+
+
+def _mean_score(rows: Mapping[str, Mapping[str, Any]], key: str, variants: Sequence[str]) -> float:
+    headings: dict[str, list[float]] = {}
+    for variant in variants:
+        row = rows[variant][key]
+        heading = variant if row["level"] is None else measure.heading_of(variant)
+        headings.setdefault(heading, []).append(row["score"])
+    return float(np.mean([np.mean(scores) for scores in headings.values()]))
 
 
 def _by_clean_score(runs: Sequence[Compared], clean: _Wanted) -> list[int]:
@@ -382,9 +415,10 @@ def _column(runs: Sequence[Compared], wanted: _Wanted) -> Column | None:
         return None
     values, starts, clusters = values[:, known], starts[:, known], [clusters[at] for at in known]
     twos = list(combinations(range(len(runs)), 2))
-    lost = [compare_paired(values[first], values[second], clusters) for first, second in twos]
-    corrected = holm([one.p for one in lost])
-    pairs = [Pair(*two, one, one.p, p) for two, one, p in zip(twos, lost, corrected, strict=True)]
+    lost = [measure.difference("difference", values[first], values[second], clusters, 0) for first, second in twos]
+    tests = [math.nan if one.p is None else one.p for one in lost]
+    tested = zip(twos, lost, tests, holm(tests), strict=True)
+    pairs = [Pair(*two, one, p, p_holm) for two, one, p, p_holm in tested]
     before, drops = [], []
     if wanted.clean:
         before = [interval_of(row, clusters) for row in starts]
@@ -397,6 +431,34 @@ def _column(runs: Sequence[Compared], wanted: _Wanted) -> Column | None:
         tuple(interval_of(row, clusters) for row in values), tuple(before), tuple(drops),
         tuple(pairs), ranks, friedman, groups_of(ranks, pairs),
     )  # fmt: skip
+
+
+def _is_headline(run: Compared, wanted: _Wanted) -> bool:
+    """Whether the mean over the variants is what the findings of the run say, and so is what is lost to it."""
+    ids, _, values = column_scores([run], wanted.probe, wanted.variants)
+    about = run.findings.get(wanted.probe)
+    if not ids or about is None or about.disturbed is None or about.drop is None:
+        return False
+    lost = np.array(_starts(run.rows(wanted.probe), wanted, ids)) - values[0]
+    pairs = ((values[0], about.disturbed), (lost, about.drop))
+    return all(_mean_is(some[~np.isnan(some)], finding) for some, finding in pairs)
+
+
+def _mean_is(values: Floats, finding: Finding) -> bool:
+    if not len(values):
+        return math.isnan(finding.value)
+    return len(values) == finding.n and math.isclose(float(values.mean()), finding.value, abs_tol=1e-9)
+
+
+def _own_headlines(runs: Sequence[Compared], wanted: _Wanted) -> Column:
+    """The headline of each run as its findings have it: how it comes about from the answers only its probe knows."""
+    unknown = Finding("accuracy", math.nan, 0)
+    found = [run.findings[wanted.probe] for run in runs if wanted.probe in run.findings]
+    scores = tuple(one.disturbed or unknown for one in found)
+    what = scores[0].name
+    name = wanted.name if what == "accuracy" else f"{wanted.probe}, {what}"
+    starts, drops = tuple(one.clean or unknown for one in found), tuple(one.drop for one in found)
+    return Column(name, wanted.probe, (), wanted.role, scores, starts, drops, (), (), math.nan, ())
 
 
 def _starts(rows: Mapping[str, Mapping[str, Any]], wanted: _Wanted, ids: Sequence[str]) -> list[float]:
@@ -445,7 +507,7 @@ class Comparison:
     variant: str
     first: Interval
     second: Interval
-    difference: Interval
+    difference: Finding
     """First minus second, on the same examples."""
     p: float
     """Of the difference, by its interval."""
@@ -492,7 +554,8 @@ def _compare_probe(probe: str, runs: Sequence[Compared], skip: str) -> list[Comp
         clusters = [cluster(both) for both in zip(a, b, strict=True)]
         scores = ([row["score"] for row in a], [row["score"] for row in b])
         said = ([Answer(row["answer"], unread=row["unread"]) for row in some] for some in (a, b))
-        difference = compare_paired(*scores, clusters)
+        difference = measure.difference("difference", *scores, clusters, 0)
+        p = math.nan if difference.p is None else difference.p
         rows.append(
             Comparison(
                 probe,
@@ -500,8 +563,8 @@ def _compare_probe(probe: str, runs: Sequence[Compared], skip: str) -> list[Comp
                 interval_of(scores[0], clusters),
                 interval_of(scores[1], clusters),
                 difference,
-                difference.p,
-                difference.p,
+                p,
+                p,
                 count_flips(*scores, list(map(alike, *said))),
             )
         )

@@ -12,7 +12,6 @@ import numpy as np
 
 from pfungst.core import Dataset
 from pfungst.core.files import jsonable, write_atomic
-from pfungst.core.types import POINTS
 from pfungst.report.card import format_finding, format_p, join_words, narrow, number
 from pfungst.report.cases import MOST_WORDS
 from pfungst.report.compare import Column, Leaderboard, shared_ids
@@ -42,6 +41,7 @@ def write_comparison(board: Leaderboard, out: str | Path, data: Dataset | None =
         example = examples.get(case["id"])
         case["image"] = images.of(case["image_id"] or case["id"], example.image if example else None)
     several = len(names) > 2
+    paired = [column for column in board.columns if column.pairs]
     html = render(
         "compare.html",
         names=names,
@@ -52,8 +52,8 @@ def write_comparison(board: Leaderboard, out: str | Path, data: Dataset | None =
         columns=board.columns,
         drop_text=drop_text,
         figure=_figure(board, names),
-        ranks=[_rank_block(column, names) for column in board.columns] if several else [],
-        pairs=[_pair_block(column, names) for column in board.columns],
+        ranks=[_rank_block(column, names) for column in paired] if several else [],
+        pairs=[_pair_block(column, names) for column in paired],
         harnesses=_harness_block(board),
         cases=cases,
         total=total,
@@ -81,7 +81,7 @@ def verdict(board: Leaderboard) -> str:
         first += f", not significantly ahead of {_few(tied)}."
     else:
         first += ", significantly ahead of every other." if len(level) < len(names) else "."
-    disturbed = [one for one in board.columns[1:] if one.role == "keeps"]
+    disturbed = [one for one in board.columns[1:] if one.role == "keeps" and one.pairs]
     if not disturbed:
         return first
     leads = [one.name for one in disturbed if one.best != clean.best and not one.ties_with_best(clean.best)]
@@ -127,7 +127,7 @@ def _board_block(board: Leaderboard) -> TableBlock:
 
 def drop_text(column: Column, at: int) -> str:
     """From which clean score on the same questions a run falls to which, and by how much; empty in the clean column."""
-    if not column.drops:
+    if not column.drops or column.drops[at] is None:
         return ""
     before, after, drop = (jsonable(some[at]) for some in (column.starts, column.scores, column.drops))
     return f"{number(before['value'])} to {number(after['value'])}: {format_finding(drop)}"
@@ -137,7 +137,7 @@ def control_note(board: Leaderboard) -> str:
     """What the same questions cost when they are asked once more: every drop is read against it."""
     told = [
         f"{column.name}: {', '.join(f'{run.name} {drop_text(column, at)}' for at, run in enumerate(board.runs))} "
-        f"(n = {column.scores[0].n:,})"
+        f"(n = {column.n})"
         for column in board.controls
     ]
     if not told:
@@ -217,7 +217,7 @@ def _pair_block(column: Column, names: Sequence[str]) -> TableBlock:
     if len(pairs) > MOST_PAIRS:
         pairs = tuple(one for one in pairs if column.best in (one.first, one.second))
         note += " Only pairs with the best run are shown; p (Holm) is over all."
-    rows = [[names[one.first], names[one.second], {**jsonable(one.difference), "unit": POINTS},
+    rows = [[names[one.first], names[one.second], jsonable(one.difference),
              format_p(one.p), format_p(one.p_holm), "yes" if one.differs else "no"] for one in pairs]  # fmt: skip
     columns = ["first", "second", "difference", "p", "p (Holm)", "significant"]
     return table_block(f"Paired differences, {column.name}", columns, rows, "compare", note)
@@ -228,7 +228,7 @@ def _harness_block(board: Leaderboard) -> TableBlock | None:
     pairs = harness_pairs(board.runs)
     if not pairs:
         return None
-    rows = [[one.first, one.second, {**jsonable(one.difference), "unit": POINTS},
+    rows = [[one.first, one.second, jsonable(one.difference),
              f"{100 * one.least:+.1f} to {100 * one.most:+.1f}",
              f"{one.ahead} ({one.surely_ahead})", f"{one.behind} ({one.surely_behind})", one.harnesses]
             for one in pairs]  # fmt: skip

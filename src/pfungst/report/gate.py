@@ -16,7 +16,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from pfungst.core import UsageError
+from pfungst.core import Run, UsageError
 from pfungst.core.types import FRACTIONS
 from pfungst.report.card import format_finding, key, number
 from pfungst.report.exports import Source
@@ -77,7 +77,29 @@ def gate(run: str | Path, requirements: Sequence[str | Requirement], *, label: s
     found = [find(source, one) for one in parsed]
     for requirement, finding in zip(parsed, found, strict=True):
         _check_fraction(requirement, finding)
-    return [judge(requirement, finding) for requirement, finding in zip(parsed, found, strict=True)]
+    lacking = [_missing(source, one) for one in parsed]
+    return [
+        Verdict(requirement, False, finding, None, why) if why else judge(requirement, finding)
+        for requirement, finding, why in zip(parsed, found, lacking, strict=True)
+    ]
+
+
+def _missing(source: Source, requirement: Requirement) -> str:
+    """Why a requirement cannot be judged, where trials of its probe are missing that the exam was not told to do
+    without; else empty."""
+    if source.config.get("max_errors") is not None:
+        return ""
+    left_out = Run(source.path, source.label).left_out
+    probe = key(requirement.probe)
+    # The judge is measured on all probes; an earlier version did not say of which probe a trial is.
+    some = sum(count for name, count in left_out.items() if key(name) in ("", probe) or probe == "judge")
+    if not some:
+        return ""
+    trials = f"1 trial of {requirement.probe} is" if some == 1 else f"{some:,} trials of {requirement.probe} are"
+    return (
+        f"{trials} missing because queries got no answer, so it cannot be judged. The same exam asks them again; with "
+        "--max-errors N it does without them"
+    )
 
 
 def _check_fraction(requirement: Requirement, finding: Mapping[str, Any]) -> None:

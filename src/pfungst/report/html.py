@@ -84,9 +84,8 @@ def _page(read: Run, numbers: Mapping[str, Any], data: Dataset | None, per_kind:
     summary = None
     if rows:
         drawings = (draw_wide(rows), draw_narrow(rows))
-        summary = drawn_block(
-            SUMMARY_TITLE, drawings, SUMMARY_COLUMNS, table_rows(rows), stem, _reading(rows, findings)
-        )
+        reading = _reading(rows, findings, read.left_out)
+        summary = drawn_block(SUMMARY_TITLE, drawings, SUMMARY_COLUMNS, table_rows(rows), stem, reading)
     looks, prompts = read_kept(run / LOOKS), read_kept(run / PROMPTS)
     said = stored(run, (row["key"] for case in sample.cases for row in case.rows))
     cases = [_case(case, tools, said, looks, prompts, sample.cases) for case in sample.cases]
@@ -96,9 +95,9 @@ def _page(read: Run, numbers: Mapping[str, Any], data: Dataset | None, per_kind:
         config_text=_config_text(config),
         label=label,
         asked=_asked(config),
-        verdict=verdict(config["player"]["name"], rows, findings),
+        verdict=f"{verdict(config['player']['name'], rows, findings)} {read.missing}".rstrip(),
         summary=summary,
-        card=_card(findings, stem, config.get("logs", {}).get("notes", ())),
+        card=_card(read, findings, stem),
         anchors=anchors,
         sections=[_section(run, one, anchors, stem, cases) for one in told],
         cases=cases,
@@ -136,14 +135,16 @@ def _section(
     }
 
 
-def _card(findings: Sequence[Mapping[str, Any]], stem: str, logs: Sequence[str]) -> Any:
+def _card(read: Run, findings: Sequence[Mapping[str, Any]], stem: str) -> Any:
     """The report card; its last column, the verdict, is a line of its own on the page and left out of the downloads."""
     note = f"Square brackets: 95% interval. Drop: clean minus disturbed on the same questions. {P_NOTE}"
     if any(one["role"] == "control" for one in findings):
         note += " Compare every drop with the control row, which disturbs nothing."
     elif any(one["probe"] != "conditions" for one in findings):
         note += " This exam ran without the control probe, so nothing tells how much of a drop is sampling noise."
-    note = " ".join(filter(None, [note, clean_sides(findings), too_few(findings), *logs]))
+    logs = read.config.get("logs", {}).get("notes", ())
+    told = [note, clean_sides(findings, read.left_out), too_few(findings), *logs]
+    note = " ".join(filter(None, told))
     rows = card_rows(findings)
     return replace(table_block("Report card", CARD_COLUMNS[:-1], [row[:-1] for row in rows], stem, note), rows=rows)
 
@@ -215,7 +216,7 @@ def _sampled(sample: Sample, tools: Tools, run: Path, seed: int) -> str:
     return told
 
 
-def _reading(rows: Sequence[Row], findings: Sequence[Mapping[str, Any]]) -> str:
+def _reading(rows: Sequence[Row], findings: Sequence[Mapping[str, Any]], left_out: Mapping[str, int]) -> str:
     told = ""
     if any(row.drop is not None for row in rows):
         told = "Red: the disturbance costs accuracy beyond chance (p < 0.05, Holm over the drops of all probes)."
@@ -223,7 +224,7 @@ def _reading(rows: Sequence[Row], findings: Sequence[Mapping[str, Any]]) -> str:
         told += " Grey: the control, the same question twice."
     if any(row.removes for row in rows):
         told += " Without evidence: what should matter is taken away, and a large drop is as it should be."
-    return f"{told} {clean_sides(findings)}".strip()
+    return f"{told} {clean_sides(findings, left_out)}".strip()
 
 
 def _options(values: Sequence[str]) -> list[str]:

@@ -8,8 +8,9 @@ from itertools import combinations
 
 import numpy as np
 
-from pfungst.core import PfungstError, UsageError
+from pfungst.core import Finding, PfungstError, UsageError
 from pfungst.core.stats import Floats, Interval, holm, interval_of
+from pfungst.probes import measure
 from pfungst.report.card import join_words
 from pfungst.report.compare import SIGNIFICANT, Compared, Leaderboard, column_scores
 from pfungst.scores.profile import MARGIN, Axis, Standing, standings, undominated
@@ -22,7 +23,7 @@ class Profile:
     runs: tuple[str, ...]
     conditions: tuple[str, ...]
     """Clean, and every disturbance that keeps the answer. Where the evidence is taken away a high score is no merit."""
-    scores: tuple[tuple[Interval, ...], ...]
+    scores: tuple[tuple[Interval | Finding, ...], ...]
     """(runs, conditions)."""
     margin: float
     standings: tuple[Standing, ...]
@@ -67,7 +68,7 @@ def profile(board: Leaderboard, *, margin: float = MARGIN, seed: int = 0) -> Pro
     """The profile of the runs of a leaderboard, over the conditions that should not lower a score."""
     if not 0 < margin < 1:
         raise UsageError(f"The margin must be between 0 and 1, such as 0.02 for 2 points, but is {margin:g}.")
-    columns = [one for one in board.columns if one.role in ("clean", "keeps")]
+    columns = [one for one in board.columns if one.role in ("clean", "keeps") and one.pairs]
     if not columns:
         raise PfungstError("The runs share no condition that keeps the answers: there is nothing to profile.")
     axes = []
@@ -96,7 +97,7 @@ class HarnessPair:
 
     first: str
     second: str
-    difference: Interval
+    difference: Finding
     """Of the means over all harnesses."""
     least: float
     most: float
@@ -157,7 +158,7 @@ def _pair(first: str, second: str, differences: Floats, clusters: Sequence[str])
     return HarnessPair(
         first,
         second,
-        interval_of(differences.mean(0), clusters, bounds=(-1.0, 1.0)),
+        measure.difference("difference", differences.mean(0), np.zeros(differences.shape[1]), clusters, 0),
         float(means.min()),
         float(means.max()),
         int((means > 1e-12).sum()),

@@ -18,7 +18,7 @@ from pfungst.report.page import static as report_static
 from pfungst.web import views
 from pfungst.web.index import PAGE, Wanted
 from pfungst.web.pictures import LARGE, SMALL, moved_scene
-from pfungst.web.runs import NotHere
+from pfungst.web.runs import NotHere, RunCard, card_of
 from pfungst.web.site import HERE, Site, WebSettings
 
 MARK = ".pfungst-bundle"
@@ -37,6 +37,8 @@ class Bundled:
     images: int
     size: int
     """Bytes."""
+    problems: tuple[str, ...] = ()
+    """What of the runs cannot be shown, in sentences."""
 
 
 @dataclass
@@ -126,7 +128,16 @@ def _write(site: Site, links: _StaticLinks, folder: Path, pages: int, progress: 
         sizes[name] = _page(folder, name, _rendered(site, page, query, pages))
         progress("writing pages", len(done), len(links.waiting))
     total = sum(sizes.values()) + sum(links.images.values())
-    return Bundled(folder, len(sizes), len(links.images), total)
+    cards = [card_of(site, run) for run in site.runs.all()]
+    problems = tuple(f"{card.name}: {told}" for card in cards if (told := card.problem or _empty(card)))
+    return Bundled(folder, len(sizes), len(links.images), total, problems)
+
+
+def _empty(card: RunCard) -> str:
+    """That a finished run has no answers to show, in a sentence; empty where it has some."""
+    if card.answers or not card.findings:
+        return ""
+    return "it has numbers but no answers. `pfungst rescore RUN` writes its tables anew."
 
 
 def _rendered(site: Site, page: str, query: Mapping[str, Any], pages: int) -> str:

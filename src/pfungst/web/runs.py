@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pfungst.api import slug
 from pfungst.core import PfungstError, read_config
 from pfungst.core.progress import PROGRESS_FILE
-from pfungst.core.run import read_numbers
+from pfungst.core.run import missing_trials, read_numbers
 from pfungst.core.spec import labelled
 
 if TYPE_CHECKING:
@@ -203,6 +203,8 @@ class RunCard:
     problem: str = ""
     label: str = ""
     """Of a second reading, see `RunFolder`."""
+    missing: str = ""
+    """How many trials are left out because asking failed, in a sentence."""
 
     @property
     def card(self) -> dict[str, dict[str, Any]]:
@@ -238,26 +240,28 @@ def _card(site: Site, run: RunFolder) -> RunCard:
     except (PfungstError, KeyError, TypeError, ValueError) as error:
         told = str(error) if isinstance(error, PfungstError) else "Its exam.json is not the configuration of an exam."
         return RunCard(run.id, run.name, run.name, "–", "", 0, "", State("unfinished"), count, 0, (), told, run.label)
-    findings, problem, unread = _findings(run)
+    findings, problem, unread, missing = _findings(run)
     problem = " ".join(part for part in (problem, site.index.problem(run)) if part)
     return RunCard(run.id, run.name, player, about[0], about[1], about[2], about[3],
-                   state_of(run, live=not site.links.static), count, unread, findings, problem, run.label)  # fmt: skip
+                   state_of(run, live=not site.links.static), count, unread, findings, problem, run.label,
+                   missing)  # fmt: skip
 
 
-def _findings(run: RunFolder) -> tuple[tuple[dict[str, Any], ...], str, int]:
-    """Findings, what is wrong with them, and how many replies could not be read."""
+def _findings(run: RunFolder) -> tuple[tuple[dict[str, Any], ...], str, int, str]:
+    """Findings, what is wrong with them, how many replies could not be read, and that trials are missing."""
     file = run.file(run.read_as("findings.json"))
     if file is None:
-        return (), "", 0
+        return (), "", 0, ""
     status = file.stat()
     return _read_findings(run, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=512)
-def _read_findings(run: RunFolder, size: int, modified: int) -> tuple[tuple[dict[str, Any], ...], str, int]:
+def _read_findings(run: RunFolder, size: int, modified: int) -> tuple[tuple[dict[str, Any], ...], str, int, str]:
     try:
         numbers = read_numbers(run.path, run.label)
         unread = numbers.get("unread") or {}
-        return tuple(numbers["findings"]), "", sum(int(count) for count in unread.values())
+        count = sum(int(count) for count in unread.values())
+        return tuple(numbers["findings"]), "", count, missing_trials(numbers)
     except (PfungstError, ValueError, TypeError, AttributeError, RecursionError):
-        return (), "Its findings.json cannot be read: `pfungst rescore` makes it anew.", 0
+        return (), "Its findings.json cannot be read: `pfungst rescore` makes it anew.", 0, ""

@@ -36,6 +36,7 @@ from pfungst.probes.measure import (
     effect_of,
     effects_of,
     failures,
+    heading_of,
     largest_drop,
     lost,
     mean_known,
@@ -112,7 +113,7 @@ class Surface(Probe):
 
     def lost(self, trial: AnsweredTrial) -> float:
         """What the drop is the mean of."""
-        return lost(trial, edit_of)
+        return lost(trial, heading_of)
 
     def _trial(self, example: Example, seed: int) -> Trial:
         clean = measure.clean_query(example)
@@ -165,9 +166,9 @@ def _translations(file: str, modified: int) -> Mapping[str, str]:
 def read(name: str, trials: Sequence[AnsweredTrial], about: Mapping[str, str], seed: int) -> Findings:
     """The findings: drops by edit and by the number of characters touched; `about` names the edits and says what they
     do."""
-    sheet = Sheet.of(trials, edit_of, lambda trial, variant: _bin(trial.trial.notes[TOUCHED][variant]))
+    sheet = Sheet.of(trials, heading_of, lambda trial, variant: _bin(trial.trial.notes[TOUCHED][variant]))
     clean, disturbed, drop, changed, worst = sheet.all.summary(trials, seed)
-    order = [one for edit in about for one in sorted(sheet.variants) if edit_of(one) == edit]
+    order = [one for edit in about for one in sorted(sheet.variants) if heading_of(one) == edit]
     edits = effects_of({one: sheet.variants[one] for one in order}, seed)
     drops = [one.drop for one in edits]
     means = _touched_means(trials)
@@ -176,7 +177,7 @@ def read(name: str, trials: Sequence[AnsweredTrial], about: Mapping[str, str], s
         edits,
         {
             "edit": attrgetter("name"),
-            "what it does": lambda one: about[edit_of(one.name)],
+            "what it does": lambda one: about[heading_of(one.name)],
             "characters touched": lambda one: round(means[one.name], 1),
             **measure.EFFECT,
         },
@@ -209,15 +210,11 @@ def read(name: str, trials: Sequence[AnsweredTrial], about: Mapping[str, str], s
     )  # fmt: skip
 
 
-def edit_of(variant: str) -> str:
-    """`typo 2` is an edit `typo`."""
-    name, _, level = variant.rpartition(" ")
-    return name if level.isdigit() else variant
 
 
 def _joined(order: Sequence[str]) -> str:
     """That the levels of an edit count as one, where there are several."""
-    several = [levels for levels in measure.grouped(order, edit_of).values() if len(levels) > 1]
+    several = [levels for levels in measure.grouped(order, heading_of).values() if len(levels) > 1]
     return "".join(f", of which {', '.join(levels[:-1])} and {levels[-1]} are one" for levels in several)
 
 

@@ -87,7 +87,13 @@ class Source:
     @property
     def about(self) -> dict[str, str]:
         """Who was asked what and how it was judged, for formats that hold properties."""
-        return {"player": self.player, "data": self.data, "metric": self.metric, "run": str(self.path)}
+        told = {"player": self.player, "data": self.data, "metric": self.metric, "run": str(self.path)}
+        return {**told, **({"left out": self.missing} if self.missing else {})}
+
+    @cached_property
+    def missing(self) -> str:
+        """How many trials are left out because asking failed, in a sentence; empty where none is."""
+        return Run(self.path, self.label).missing
 
     @property
     def hub_id(self) -> str:

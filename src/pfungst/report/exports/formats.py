@@ -88,7 +88,7 @@ def latex_files(source: Source) -> Iterable[tuple[str, bytes]]:
             CARD_COLUMNS[:-1],
             [row[:-1] for row in card_rows(source.findings)],
             f"Player {source.player} on {source.data}, metric {source.metric}. Percentages with 95% intervals. "
-            f"{P_NOTE}",
+            f"{P_NOTE} {source.missing}".rstrip(),
         ),
     ]
     for found in source.sections:
@@ -132,7 +132,7 @@ def junit_files(source: Source) -> Iterable[tuple[str, bytes]]:
         ]
         for found in source.sections
     }
-    words = {f"pfungst.{found['probe']}": found["verdict"] for found in source.sections}
+    words = {f"pfungst.{found['probe']}": f"{found['verdict']} {source.missing}".rstrip() for found in source.sections}
     yield "junit.xml", junit_xml(suites, source.finished, source.about, words)
 
 
@@ -196,6 +196,7 @@ def hub_files(source: Source) -> Iterable[tuple[str, bytes]]:
             continue
         condition = f" ({row['condition']})" if row["condition"] else ""
         notes = f"Pfungst {source.version}: {row['name']}{condition}, metric {source.metric}; {interval_text(row)}"
+        notes += f"; {source.missing}" if source.missing else ""
         # YAML 1.1 takes 1e-07 for text: a float has a point.
         value = re.sub(r"^(-?\d+)e", r"\1.0e", json.dumps(row["value"]))
         entry = (

@@ -110,7 +110,10 @@ def to_log(source: Source, found: Mapping[str, Any]) -> EvalLog:
                     scored_samples=len(samples) - unscored,
                     unscored_samples=unscored,
                     metrics=metrics,
-                    metadata={"verdict": found["verdict"], "scale": "scores are fractions of 1"},
+                    metadata={
+                        "verdict": f"{found['verdict']} {source.missing}".rstrip(),
+                        "scale": "scores are fractions of 1",
+                    },
                 )
             ],
         ),
