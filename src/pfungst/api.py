@@ -127,7 +127,7 @@ def examine(spec: ExamSpec) -> Run:
 
 def named(spec: ExamSpec) -> tuple[Player, Dataset, list[Probe], Path]:
     """Player, examples, probes and run folder that the options name."""
-    from pfungst.data.selection import select
+    from pfungst.data.loading import select
     from pfungst.players import resolve
     from pfungst.probes import get_probe
 
@@ -220,9 +220,9 @@ def rescore(
 
 def repeated(data: Dataset) -> tuple[str, ...]:
     """That questions stand in the data several times, where many do."""
-    from pfungst.data.selection import NOTE
+    from pfungst.data.loading import REPEATED
 
-    return (data.notes[NOTE],) if NOTE in data.notes else ()
+    return (data.notes[REPEATED],) if REPEATED in data.notes else ()
 
 
 def _told(run: Path) -> dict[str, Any]:
@@ -285,7 +285,7 @@ def load_again(config: Mapping[str, Any], run: Path) -> Dataset:
 
 def part_again(data: Dataset, config: Mapping[str, Any]) -> Dataset:
     """The part of the data set that a run asked about, from its configuration."""
-    from pfungst.data.selection import select_again
+    from pfungst.data.loading import select_again
 
     return select_again(data, config["data"])
 
@@ -298,10 +298,10 @@ def _load(data: Dataset | Sequence[Example] | str | Path, options: Mapping[str, 
 
         found = load(data, **options)
     else:
-        from pfungst.data.selection import NOTE, joined
+        from pfungst.data.loading import REPEATED, joined
 
         examples, told = joined(list(data))
-        notes = {NOTE: told} if told else {}
+        notes = {REPEATED: told} if told else {}
         found = Dataset(
             "examples", examples, metric="vqa" if any(len(e.answers) > 3 for e in data) else "exact", notes=notes
         )

@@ -9,7 +9,7 @@ import pytest
 import pfungst
 from pfungst.cli.examine import print_run
 from pfungst.core import Answer, Dataset, read_config
-from pfungst.data.selection import select, select_again
+from pfungst.data.loading import select, select_again
 from pfungst.probes import get_probe
 from tests.conftest import squares
 

@@ -10,7 +10,7 @@ from typing import Any
 from pfungst import examine
 from pfungst.core import BytesImage, Example
 from pfungst.data import load
-from pfungst.data.selection import NOTE, joined
+from pfungst.data.loading import REPEATED, joined
 from pfungst.importing import import_logs
 
 
@@ -69,6 +69,6 @@ def test_wordings_conditions_and_other_answers_are_no_repetitions() -> None:
 
 def test_the_same_image_is_one_cluster_whether_named_or_not(tmp_path: Path) -> None:
     named = load(table(tmp_path / "named.jsonl", [{**row, "image_id": row["id"][0]} for row in rows(9, 2)]))
-    assert clusters(named) == 9 and "n counts every one" in named.notes[NOTE]
+    assert clusters(named) == 9 and "n counts every one" in named.notes[REPEATED]
     bare = [Example(str(n), "Is it red?", BytesImage(bytes([n % 3])), target="yes") for n in range(9)]
     assert clusters(joined(bare)[0]) == 3

@@ -13,7 +13,7 @@ from pfungst.core import DataError
 from pfungst.experiments import perform
 from pfungst.experiments.clevr import EXPERIMENT, SIZE, ClevrStudy, drawing, questions
 from pfungst.world import sample_scene
-from pfungst.world.images import SceneImage
+from pfungst.world.renderers.raycast import SceneImage
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pfungst.core import DataError
-from pfungst.models.batch import END
+from pfungst.models.base import END
 from pfungst.models.each import ConvBank
 from pfungst.models.generator import ProgramGenerator
 from pfungst.models.iep import Unary

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pfungst.models import MODELS
-from pfungst.models.quick import quick
+from pfungst.models.trained import quick
 from tests.models.tiny import make, tiny_batch
 
 

@@ -18,7 +18,7 @@ from pfungst.players.zoo import load
 from pfungst.probes.game import GAMES
 from pfungst.probes.game.board import Board
 from pfungst.world import embedded
-from pfungst.world.renderers.pack import pack
+from pfungst.world.renderers.raycast import pack
 
 
 @given(st.tuples(*[st.integers(1, 60)] * 4), st.integers(0, 99))

@@ -7,9 +7,8 @@ import torch
 
 from pfungst.core import Example, PfungstError, Query
 from pfungst.models import load_shipped, same_objects, shipped
-from pfungst.models.card import shipped_card
 from pfungst.models.encode import Encoder
-from pfungst.models.names import SHIPPED
+from pfungst.models.names import SHIPPED, shipped_card
 from pfungst.players import resolve
 from pfungst.world import embedded
 

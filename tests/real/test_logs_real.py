@@ -14,7 +14,7 @@ import pytest
 from pfungst.api import Run
 from pfungst.core import Example
 from pfungst.core.types import Finding
-from pfungst.data.selection import joined
+from pfungst.data.loading import joined
 from pfungst.importing import import_logs
 from pfungst.logs import read_log
 

@@ -12,7 +12,7 @@ from pfungst.cli.app import app
 from pfungst.core import Answer, BytesImage, Dataset, Exam, Example, PfungstError, Run
 from pfungst.core.images import NamedImage
 from pfungst.probes.control import Control
-from pfungst.report.pictures import image_files
+from pfungst.report.page import image_files
 from tests.conftest import png
 
 

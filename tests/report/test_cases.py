@@ -23,7 +23,7 @@ NAN = math.nan
 def kinds(folder, trials, role="keeps"):
     """Example -> what became of its answer, and the variant that shows it."""
     run = write_run(folder, {"p": trials}, {"p": role})
-    return {case.example_id: (case.kind, case.variant) for case in sample_of(Run.open(run)).cases}
+    return {case.example_id: (case.kind, case.disturbed["variant"]) for case in sample_of(Run.open(run)).cases}
 
 
 def test_a_case_is_named_after_the_worst_that_became_of_the_answer(tmp_path):
@@ -135,7 +135,7 @@ def NoiseImage(pixels):
 
 
 def test_there_is_room_for_so_many_images():
-    from pfungst.report.pictures import Thumbnails
+    from pfungst.report.page import Thumbnails
 
     images = Thumbnails(room=12_000)
     noise = np.random.default_rng(0)

@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 from pfungst.cli.app import app
 from pfungst.core import PfungstError, UsageError
 from pfungst.report.exports import EXPORTS, Source, export
-from pfungst.report.exports.formats import guard, latex_text, quoted, visible
+from pfungst.report.exports.formats import quoted
+from pfungst.report.page import guard, latex_text, visible
 from tests.report.conftest import HOSTILE
 
 OWN = [name for name in EXPORTS.names() if name != "inspect"]

@@ -13,10 +13,8 @@ import pytest
 import pfungst
 from pfungst.core import Answer, Query
 from pfungst.core.stats import compare_paired
-from pfungst.probes.noise.probe import CONTROLS
-from pfungst.report.card import CARD_COLUMNS, card_rows, format_p, read_findings
+from pfungst.report.card import CARD_COLUMNS, card_rows, format_p, read_findings, summary_rows
 from pfungst.report.exports import Source
-from pfungst.report.summary import summary_rows
 from pfungst.world import embedded
 from tests.probes.test_formatting import SMALL
 
@@ -72,8 +70,7 @@ def test_every_row_has_the_p_of_its_own_test_and_the_corrected_one_beside_it(run
     by_probe = {one["probe"]: one for one in read_findings(run)}
     trials = trials_of(run, "noise")
     for probe, name in (("noise", "drop"), ("blind", "drop")):
-        # The controls of noise are a table, and so a family, of their own.
-        drops = [row for row in by_probe[probe]["rows"] if row["name"] == name and row["condition"] not in CONTROLS]
+        drops = [row for row in by_probe[probe]["rows"] if row["name"] == name]
         assert len(drops) > 2
         assert [row["p_holm"] for row in drops] == pytest.approx(holm([row["p"] for row in drops]))
     for row in (row for row in by_probe["noise"]["rows"] if row["name"] == "drop"):

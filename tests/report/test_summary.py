@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from pfungst.report.summary import draw_narrow, draw_wide, summary_rows, table_rows, verdict
+from pfungst.report.card import summary_rows, table_rows, verdict
+from pfungst.report.plots import draw_narrow, draw_wide
 
 
 def number(value, low=None, high=None, n=100, p=None, name="accuracy", condition=""):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pfungst.core import Answer, Example, PfungstError
 from pfungst.scores import get_metric, spelling_gap, yes_no, yes_no_scores
-from pfungst.scores.exact import anls, contains, levenshtein, relaxed, squad_tokens, token_f1, token_recall
+from pfungst.scores.metrics import anls, contains, levenshtein, relaxed, squad_tokens, token_f1, token_recall
 from pfungst.scores.spelling import bare_text
 
 

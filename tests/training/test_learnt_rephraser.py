@@ -13,7 +13,7 @@ import torch.nn.functional as F
 import pfungst.players  # noqa: F401  (offers the rephraser learnt)
 from pfungst.core import DataError, Example
 from pfungst.models import save_tensors
-from pfungst.models.batch import END, START
+from pfungst.models.base import END, START
 from pfungst.probes.rephrase import get_rephraser
 from pfungst.probes.rephrase.generators import keeps_meaning, kind_of
 from pfungst.training.learnt_rephraser import (

@@ -13,7 +13,7 @@ from pfungst.data import load
 from pfungst.world import answer, answer_text
 from pfungst.world import builtin as embedding
 from pfungst.world.builtin import embedded
-from pfungst.world.images import SceneImage
+from pfungst.world.renderers.raycast import SceneImage
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +140,7 @@ def test_a_digest_names_scene_and_size_without_drawing(cache, monkeypatch):
     }
     assert len(digests) == 4
     assert SceneImage(json.loads(json.dumps(scene))).digest == data[0].image.digest
-    monkeypatch.setattr("pfungst.world.images.renderer_version", lambda: "another")
+    monkeypatch.setattr("pfungst.world.renderers.raycast.renderer_version", lambda: "another")
     assert SceneImage(scene).digest not in digests
 
 

@@ -183,7 +183,7 @@ def test_heights_count_where_a_direction_is_tilted() -> None:
 
 @pytest.mark.parametrize("layouts", [0, 1, 7, 8, 9, 20])
 def test_any_number_of_layouts_is_answered(layouts: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pfungst.world.moved._AT_ONCE", 8)
+    monkeypatch.setattr("pfungst.world.programs._AT_ONCE", 8)
     positions = np.random.default_rng(1).uniform(-3, 3, (layouts, 3, 2))
     program = [*LEFT_OF_RED, *_then("count")]
     found = answer_moved(program, MAP, positions)

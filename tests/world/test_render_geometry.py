@@ -25,7 +25,7 @@ from pfungst.world.renderers.look import (
     bounce_directions,
     lattice,
 )
-from pfungst.world.renderers.pack import CUBE, CYLINDER, SPHERE, pack
+from pfungst.world.renderers.raycast import CUBE, CYLINDER, SPHERE, pack
 from pfungst.world.renderers.world import backdrop_light, lay_out, lights, patches
 
 number = st.floats(-2.0, 2.0, allow_nan=False)

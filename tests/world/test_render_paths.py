@@ -13,7 +13,7 @@ import pytest
 from pfungst.core import PfungstError
 from pfungst.world import render, render_batch
 from pfungst.world.renderers import raycast
-from pfungst.world.renderers.pack import pack
+from pfungst.world.renderers.raycast import pack
 
 torch = pytest.importorskip("torch")
 

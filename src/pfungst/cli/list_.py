@@ -69,7 +69,7 @@ def _print_settings(kind: str, name: str, as_json: bool) -> None:
 
 
 def _print_card(name: str, as_json: bool) -> None:
-    from pfungst.models.card import shipped_card, shipped_cards
+    from pfungst.models.names import shipped_card, shipped_cards
 
     card = shipped_card(name)
     if as_json:
@@ -155,8 +155,7 @@ def settings(kind: str, name: str) -> list[Setting]:
 def _models() -> list[tuple[str, ...]]:
     """Architectures and shipped weights, from their cards: torch, which takes seconds, is needed only for third-party
     ones."""
-    from pfungst.models.card import shipped_cards
-    from pfungst.models.names import TABLE
+    from pfungst.models.names import TABLE, shipped_cards
 
     cards = shipped_cards()
     rows: list[tuple[str, ...]] = []

@@ -243,7 +243,7 @@ def show(
 
 def _files(run: Path, rows: list[dict[str, Any]]) -> list[Path | None]:
     """The image of each answer; none where the data set is not at hand."""
-    from pfungst.report.pictures import image_files
+    from pfungst.report.page import image_files
 
     config = read_config(run)
     if config["data"].get("spec") is None:

@@ -6,7 +6,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from string import ascii_uppercase
 from typing import Any, TypeVar
 
 from pfungst.core import DataError, Example, Image
@@ -167,15 +166,6 @@ class Job:
                 yield made
 
 
-def letters_of_others(choices: Sequence[str]) -> bool:
-    """Whether an option reads like the letter of another one: `B` as the first of A, B and C."""
-    for at, choice in enumerate(choices):
-        letter = choice.strip(" .:()").upper() if len(choice) < 9 else ""
-        if len(letter) == 1 and ascii_uppercase[: len(choices)].find(letter) not in (-1, at):
-            return True
-    return False
-
-
 @dataclass(frozen=True)
 class NoOptions:
     """What a format without options understands."""
@@ -190,6 +180,8 @@ class Format(ABC):
     expects: str
     """The files it reads, for messages and documentation."""
     metric: str = "exact"
+    endings: frozenset[str] | None = None
+    """The endings of the files it may claim (`.json`); None where a file may be called anything."""
     reads_files: bool = True
     """False where the specification names something other than a path."""
 

@@ -1,22 +1,25 @@
-"""Loading: from a specification, `[format:]place[#split][?option=value&...]`, to a Dataset."""
+"""Loading: from a specification, `[format:]place[#split][?option=value&...]`, to a Dataset and the part of it
+that is asked about."""
 
 from __future__ import annotations
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
-from pfungst.core import DataError, Dataset, Example, PfungstError
+from pfungst.core import DataError, Dataset, Example, PfungstError, UsageError
+from pfungst.core.errors import BrokenImage
 from pfungst.core.files import exists
 from pfungst.core.fingerprint import Fingerprint
 from pfungst.core.settings import fit, read_query, read_settings
 from pfungst.data.formats import FORMATS, get_format
 from pfungst.data.images import ImageFinder, NoImages
-from pfungst.data.job import ALONE, LETTERS, BadRecord, Format, Found, Job, letters_of_others
-from pfungst.data.selection import NOTE, joined
+from pfungst.data.job import ALONE, LETTERS, BadRecord, Format, Found, Job
 from pfungst.rows.files import Listing, list_around, list_place
 
 log = logging.getLogger("pfungst.data")
@@ -100,7 +103,7 @@ def load(
         raise DataError.at(job.place or format_.name, "", "there is no usable question in it.")
     found, repeated = joined(_with_originals(examples))
     if repeated:
-        job.notes[NOTE] = repeated
+        job.notes[REPEATED] = repeated
     splits = job.notes.get("splits", {"left": []})
     if job.split is None and splits["left"]:
         read = "+".join(splits["taken"]), f"{job.good:,}", ", ".join(splits["left"])
@@ -216,6 +219,8 @@ def detect(listing: Listing, place: str) -> Format:
         except DataError as error:
             head, trouble = "", error
         for format_ in formats:
+            if format_.endings is not None and file.suffix not in format_.endings:
+                continue
             claim = format_.claims(file, head)
             if claim > sure:
                 best, sure = format_, claim
@@ -269,10 +274,107 @@ def collect(format_: Format, job: Job) -> Iterator[Found]:
             example = replace(example, id=id_, group=group, contrast=contrast)
         if job.text_only and example.image is not None:
             example = replace(example, image=None)
-        if letters_of_others(example.choices):
+        if _letters_of_others(example.choices):
             job.count(LETTERS)
         if len(example.choices) == 1:
             job.count(ALONE)
         yield example, file, number
         if len(ids) == job.stop_after:
             return
+
+
+def _letters_of_others(choices: Sequence[str]) -> bool:
+    """Whether an option reads like the letter of another one: `B` as the first of A, B and C."""
+    for at, choice in enumerate(choices):
+        letter = choice.strip(" .:()").upper() if len(choice) < 9 else ""
+        if len(letter) == 1 and ascii_uppercase[: len(choices)].find(letter) not in (-1, at):
+            return True
+    return False
+
+
+# --- which examples are asked about, and which are one question under several ids -------------------------------------
+
+REPEATED = "repeated questions"
+"""Of a data set, in `Dataset.notes`."""
+OFTEN = 0.1
+"""Share of the questions above which they are told of. Of COCO-QA 2% stand twice, of DAQUAR 3%, by chance."""
+ALIKE = 0.9
+"""Without names of images, the same words may be about another image: POPE asks the same 80 questions of 500 images.
+Only where at least this share of all questions stand there equally often, they are taken as repetitions."""
+
+
+def select(data: Dataset, limit: int | None = None, only: Sequence[str] = (), open_questions: bool = False) -> Dataset:
+    """The first `limit` questions with all their wordings, or the examples of the ids `only`; with `open_questions`
+    without the choices they offer.
+
+    What is left remembers the whole data set, from which pools are drawn.
+    """
+    if open_questions:
+        data = replace(data, examples=[replace(example, choices=()) for example in data.examples])
+    examples: Sequence[Example] = data.examples
+    if only:
+        wanted = set(only)
+        examples = [example for example in examples if example.id in wanted]
+        missing = wanted - {example.id for example in examples}
+        if missing:
+            raise PfungstError(f"{data.name} has no example with the id {', '.join(sorted(missing))}.")
+    if limit is not None:
+        if limit < 1:
+            raise UsageError(f"--limit must be at least 1, not {limit}.")
+        part = data.subset(examples)
+        wanted = {example.id for example in part.originals.examples[:limit]}
+        wanted |= {wording.id for wordings in part.wordings if wordings[0].id in wanted for wording in wordings}
+        examples = [example for example in examples if example.id in wanted]
+    return data if examples is data.examples else data.subset(examples)
+
+
+def select_again(data: Dataset, about: Mapping[str, Any]) -> Dataset:
+    """What a run asked about, from what its exam.json says of the data."""
+    how = about.get("only") or (), bool(about.get("open", False))
+    part, asked = select(data, about.get("limit"), *how), about["examples"]
+    if about.get("limit") is None or len(part) <= asked:
+        return part
+    whole = select(data, None, *how)  # the limit of earlier versions counted every wording
+    return whole.subset(whole.examples[:asked])
+
+
+def joined(examples: Sequence[Example]) -> tuple[Sequence[Example], str]:
+    """The examples, those that are the same question in one cluster, and a sentence on them where they are many.
+
+    The same question has the same words, options, right answer and image. Wordings of a question are none of it.
+    """
+    asked = [_asked(example) if example.group in ("", example.id) else None for example in examples]
+    counts = Counter(key for key in asked if key is not None)
+    many = {key: count for key, count in counts.items() if count > 1}
+    several = sum(many.values())
+    if several <= OFTEN * len(examples):
+        return examples, ""
+    unnamed = Counter(count for (image, *_), count in counts.items() if not image)
+    usual, equal = max(unnamed.items(), key=lambda one: one[1], default=(0, 0))
+    sure = 1 < usual < unnamed.total() and equal >= ALIKE * unnamed.total()
+    first: dict[object, str] = {}
+    found = list(examples)
+    for at, (example, key) in enumerate(zip(examples, asked, strict=True)):
+        if key in many and not example.image_id and (key[0] or sure):
+            found[at] = replace(example, repeats=first.setdefault(key, example.id))
+    if not first and not any(image for image, *_ in many):
+        return examples, ""
+    told = (
+        f"{several:,} of {len(examples):,} questions are {len(many):,} that stand there several times under other ids."
+    )
+    if sure:
+        return found, (
+            f"{told} They name no image and are taken as repetitions: each is one cluster. If they are about different "
+            "images, name those: ?image=COLUMN."
+        )
+    return found, f"{told} Intervals count each image once, but n counts every one of them."
+
+
+def _asked(example: Example) -> tuple[str, str, str | None, tuple[str, ...]]:
+    image = example.image_id
+    if not image and example.image is not None:
+        try:
+            image = example.image.digest
+        except BrokenImage:
+            image = example.id
+    return image, example.question, example.target, example.choices

@@ -27,7 +27,7 @@ from pfungst.core.types import Progress, no_progress
 from pfungst.experiments.audit import ScorerConfig
 from pfungst.experiments.audit_features import Features, Floats, grid_features, grids_of, is_there, table_of
 from pfungst.models import Batch, Model, Sizes, Vocabulary, build
-from pfungst.models.batch import PAD
+from pfungst.models.base import PAD
 from pfungst.probes.decoys import DecoySet
 from pfungst.text import encode
 from pfungst.training import Data, FitConfig, fit

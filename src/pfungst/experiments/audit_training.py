@@ -53,9 +53,9 @@ from pfungst.experiments.audit_scorers import (
 )
 from pfungst.experiments.study import Scores
 from pfungst.models import Batch, Model, Sizes
-from pfungst.models.batch import PAD, Output
+from pfungst.models.base import PAD, Output
 from pfungst.models.layers import mean_words
-from pfungst.models.vocabulary import split_words
+from pfungst.models.trained import split_words
 from pfungst.probes.decoys.sets import DecoySet
 from pfungst.text import get_encoder
 from pfungst.training import FitConfig, fit

@@ -34,7 +34,7 @@ from pfungst.experiments.photographs import ROWS
 from pfungst.experiments.photographs_training import sample, sized, start_looking
 from pfungst.experiments.photographs_training import splits as photograph_splits
 from pfungst.models import MODELS, Inputs, Model, Sizes, Vocabulary, build, get_config
-from pfungst.models.vocabulary import split_words
+from pfungst.models.trained import split_words
 from pfungst.probes.rephrase.generators import with_rephrasings
 from pfungst.probes.rephrase.world_words import WorldWords
 from pfungst.text.encoders import WordVectors

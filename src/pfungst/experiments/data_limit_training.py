@@ -35,7 +35,7 @@ from pfungst.models import Batch, Sizes, Trained, Vocabulary, build, load_shippe
 from pfungst.models.programs import encode_program, tokens
 from pfungst.training import FitConfig, evaluate, fit
 from pfungst.world.constants import DIRECTIONS, RADIUS, RELATION_THRESHOLD, RELATIONS
-from pfungst.world.grid import grid_places
+from pfungst.world.legal import grid_places
 
 _ON_FEATURES: dict[str, tuple[int, ...]] = {"rn": (64, 64), "film": (), "tbd": ()}
 """On features the stem is left out, but for rn, whose pairs grow with the square of the cells."""

@@ -137,7 +137,7 @@ def harden(
     progress: Progress = no_progress,
 ) -> Hardened:
     """Train a model of the zoo further on the questions `clean` and on scenes that fooled it; write it to `out`."""
-    from pfungst.data.selection import select
+    from pfungst.data.loading import select
     from pfungst.models import Trained
     from pfungst.players.zoo import ZooPlayer
     from pfungst.training import evaluate, fit, prepare

@@ -20,7 +20,7 @@ from pfungst.core import Dataset, Exam, Example, PfungstError, Place, Probe
 from pfungst.core.files import read_json, write_json
 from pfungst.core.types import Progress, no_progress
 from pfungst.data import load
-from pfungst.data.selection import select
+from pfungst.data.loading import select
 from pfungst.experiments.base import kept
 from pfungst.experiments.harden import dataset_of, found_examples
 from pfungst.experiments.matrix import BEFORE, BLOCKS_FILE, MEASURES, MatrixConfig, kit, measured

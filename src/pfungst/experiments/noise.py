@@ -139,7 +139,7 @@ def chosen(config: NoiseStudy) -> Dataset:
     import numpy as np
 
     from pfungst.data import load
-    from pfungst.data.selection import select
+    from pfungst.data.loading import select
 
     data = select(load(config.data), open_questions=True).originals
     if config.limit is not None:
@@ -197,7 +197,7 @@ def _reads(player: Player) -> int | None:
 
 def _words(data: Dataset, probe: Noise | Vqabq, limit: int | None, tokens: bool = False) -> Words:
     """tokens: words as the models of the zoo split them, not by spaces."""
-    from pfungst.models.vocabulary import split_words
+    from pfungst.models.trained import split_words
 
     if limit is None:
         return Words(None, 0.0, 0.0)

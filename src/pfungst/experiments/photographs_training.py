@@ -25,8 +25,7 @@ from pfungst.experiments.photographs import ROWS
 from pfungst.models import Batch, Inputs, Model, Trained, Vocabulary, build, get_config
 from pfungst.models.mlb import HadamardPooling
 from pfungst.models.mutan import TuckerFusion
-from pfungst.models.quick import full_precision
-from pfungst.models.vocabulary import plain_answer
+from pfungst.models.trained import full_precision, plain_answer
 from pfungst.text import get_encoder
 from pfungst.training import FitConfig, fit, prepare
 from pfungst.training.data import ArrayData, Data, Prepared, held_images

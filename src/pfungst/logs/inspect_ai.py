@@ -17,7 +17,7 @@ from typing import Any
 
 from pfungst.core import DataError
 from pfungst.logs.records import About, LogFormat, Record
-from pfungst.rows import cells, options
+from pfungst.rows import cells
 from pfungst.rows.source import Source, open_source
 
 _ATTACHED = "attachment://"
@@ -47,7 +47,7 @@ class Inspect(LogFormat):
         output = cells.mapping(row.get("output"))
         choices = cells.listed(row.get("choices"), "choices") if row.get("choices") else ()
         answers = cells.listed(row.get("target"), "target") if cells.known(row.get("target")) else ()
-        answers = tuple(options.right_answer(answer, choices, "target") for answer in answers if answer != "")
+        answers = tuple(cells.right_answer(answer, choices, "target") for answer in answers if answer != "")
         if choices and len(set(answers)) > 1:
             answers = ()  # all of them must be named, which no matcher reads
         reply, told = said(output)
@@ -153,8 +153,8 @@ class EvalScope(LogFormat):
         reply = reply if output else score.get("prediction")
         target = cells.optional(review.get("target"), "target")
         prompt = _asked(row) or _asked(review)
-        choices = options.options_in(prompt) if len(target.strip()) == 1 else ()
-        right = options.target_of(target, choices, "target", lettered=True) if target else None
+        choices = cells.options_in(prompt) if len(target.strip()) == 1 else ()
+        right = cells.target_of(target, choices, "target", lettered=True) if target else None
         return Record(
             key,
             reply if isinstance(reply, str) else None,

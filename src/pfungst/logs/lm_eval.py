@@ -22,7 +22,7 @@ from typing import Any
 
 from pfungst.logs.records import About, LogFormat, Record
 from pfungst.logs.vlmevalkit import rotations
-from pfungst.rows import cells, options
+from pfungst.rows import cells
 from pfungst.rows.fields import Bad
 from pfungst.rows.source import Source
 
@@ -128,7 +128,7 @@ def sample(row: Mapping[str, Any], where: str, own_ids: bool = True, losses: boo
     target = row.get("target")
     choices = _choices(doc)
     if not choices and isinstance(target, str) and len(target.strip()) == 1:
-        choices = options.options_in(prompt)
+        choices = cells.options_in(prompt)
     replies = _flat(row.get("resps", row.get("filtered_resps")))
     likely = bool(replies) and all(isinstance(one, Sequence) and not isinstance(one, str) for one in replies)
     if likely:
@@ -179,7 +179,7 @@ def _choices(doc: Mapping[str, Any]) -> tuple[str, ...]:
     value = cells.first(doc, ("choices", "options"))
     if isinstance(value, Mapping):  # {"text": [...], "label": [...]}
         value = value.get("text")
-    return cells.listed(value, "the choices") if value is not None else options.option_columns(doc)
+    return cells.listed(value, "the choices") if value is not None else cells.option_columns(doc)
 
 
 def _truth(target: Any, choices: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
@@ -192,7 +192,7 @@ def _truth(target: Any, choices: Sequence[str]) -> tuple[tuple[str, ...], str | 
             return (choices[place],), choices[place]
     answers = cells.listed(target, "the target")
     if len(answers) == 1:
-        right = options.right_answer(answers[0], choices, "the target")
+        right = cells.right_answer(answers[0], choices, "the target")
         return (right,), right
     return answers, None
 

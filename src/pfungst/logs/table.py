@@ -8,7 +8,7 @@ from dataclasses import field, make_dataclass
 from typing import Any
 
 from pfungst.logs.records import About, LogFormat, Record
-from pfungst.rows import cells, options
+from pfungst.rows import cells
 from pfungst.rows.fields import Bad, shown
 from pfungst.rows.source import Source
 
@@ -113,10 +113,10 @@ class TableLog(LogFormat):
         """The options, from one column or from one for each, and whether answers are always their letters."""
         value = self._get(row, "choices")
         if value is None:
-            return options.option_columns(row, self._get(row, "answer")), True
+            return cells.option_columns(row, self._get(row, "answer")), True
         if not isinstance(value, str) or isinstance(cells.literal(value), list | dict):
             return cells.listed(value, "the choices"), False
-        inside = options.lettered_options(value)
+        inside = cells.lettered_options(value)
         return inside or tuple(part.strip() for part in value.split("|")), bool(inside)
 
     def _id(self, row: Mapping[str, Any], where: str, source: Source) -> str:
@@ -140,7 +140,7 @@ def _target(said: Any, choices: tuple[str, ...], lettered: bool) -> str | None:
     if number is None and written not in choices and re.fullmatch(r"-?[0-9]{1,3}", written):
         number = int(written)
     if not choices or lettered or number is None:
-        return options.target_of(said, choices, "the right answer", lettered)
+        return cells.target_of(said, choices, "the right answer", lettered)
     if number >= len(choices):
         raise Bad(f"the right answer is choice {number}, but there are {len(choices)} choices, counted from 0.")
     return None if number < 0 else choices[number]

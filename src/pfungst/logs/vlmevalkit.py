@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from pfungst.logs.records import About, LogFormat, Record
-from pfungst.rows import cells, options
+from pfungst.rows import cells
 from pfungst.rows.source import Source
 from pfungst.rows.vlmevalkit import CIRCLE
 
@@ -29,7 +29,7 @@ class VlmEvalKit(LogFormat):
     sure = 0.7
 
     def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record:
-        choices = options.option_columns(row, row.get("answer"))
+        choices = cells.option_columns(row, row.get("answer"))
         answers, target = _truth(row.get("answer"), choices)
         # An empty cell is an empty reply: a request that failed says so.
         reply = cells.optional(row.get("prediction"), "prediction")
@@ -87,7 +87,7 @@ def _truth(value: Any, choices: Sequence[str]) -> tuple[tuple[str, ...], str | N
     if not cells.known(value) or value == "":
         return (), None
     if choices:
-        right = options.right_answer(value, choices, "the answer")  # as it is: the letter of an option that is empty
+        right = cells.right_answer(value, choices, "the answer")  # as it is: the letter of an option that is empty
         return (right,), right
     answers = cells.listed(value, "the answer")
     return answers, answers[0] if len(set(answers)) == 1 else None

@@ -16,22 +16,22 @@ from typing import TYPE_CHECKING
 from pfungst._lazy import declared, lazy
 
 if TYPE_CHECKING:
+    from pfungst.models.base import Batch as Batch
     from pfungst.models.base import Model as Model
-    from pfungst.models.batch import Batch as Batch
-    from pfungst.models.batch import Output as Output
-    from pfungst.models.batch import Scenes as Scenes
-    from pfungst.models.batch import Sizes as Sizes
+    from pfungst.models.base import Output as Output
+    from pfungst.models.base import Scenes as Scenes
+    from pfungst.models.base import Sizes as Sizes
     from pfungst.models.objects import same_objects as same_objects
-    from pfungst.models.registry import MODELS as MODELS
-    from pfungst.models.registry import build as build
-    from pfungst.models.registry import get_config as get_config
-    from pfungst.models.tensors import load_tensors as load_tensors
-    from pfungst.models.tensors import save_tensors as save_tensors
+    from pfungst.models.trained import MODELS as MODELS
     from pfungst.models.trained import Inputs as Inputs
     from pfungst.models.trained import Trained as Trained
+    from pfungst.models.trained import Vocabulary as Vocabulary
+    from pfungst.models.trained import build as build
+    from pfungst.models.trained import get_config as get_config
     from pfungst.models.trained import load_shipped as load_shipped
+    from pfungst.models.trained import load_tensors as load_tensors
+    from pfungst.models.trained import save_tensors as save_tensors
     from pfungst.models.trained import shipped as shipped
-    from pfungst.models.vocabulary import Vocabulary as Vocabulary
 
 _HOMES = declared(__name__)
 __all__ = sorted(_HOMES)

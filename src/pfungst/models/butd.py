@@ -18,8 +18,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from pfungst.models.base import Model, start_bias
-from pfungst.models.batch import Batch, Output, Sizes
+from pfungst.models.base import Batch, Model, Output, Sizes, start_bias
 from pfungst.models.layers import GatedTanh, NormedReLU, Regions, WordReader, masked_softmax
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from pfungst.core import DataError, FileImage, Image, NamedImage, ZipImage
 from pfungst.core.threads import available_cores, machine_memory
-from pfungst.models.batch import Batch
+from pfungst.models.base import Batch
 from pfungst.models.features import Backbone, FeatureCache, get_backbone
 from pfungst.models.features.backbones import LiveBackbone
 from pfungst.models.features.regions import RegionFeatures

@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pfungst.models.base import Model
-from pfungst.models.batch import Batch, Output, Sizes
+from pfungst.models.base import Batch, Model, Output, Sizes
 from pfungst.models.generator import ProgramGenerator
 from pfungst.models.layers import ConvClassifier, Grid
 from pfungst.models.programs import Group, Integers, Plan, tokens

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pfungst.models.batch import END, PAD, START, Batch
+from pfungst.models.base import END, PAD, START, Batch
 from pfungst.models.layers import WordReader
 from pfungst.models.programs import ANSWERS, MAX_PROGRAM, least_lengths, tokens
 

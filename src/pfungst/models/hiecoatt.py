@@ -28,8 +28,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from pfungst.models.base import Model
-from pfungst.models.batch import PAD, Batch, Output, Sizes
+from pfungst.models.base import PAD, Batch, Model, Output, Sizes
 from pfungst.models.layers import Regions, WordReader, masked_softmax, score_choices
 
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from pfungst.models.batch import Batch, Output
+from pfungst.models.base import Batch, Output
 from pfungst.models.each import ConvBank
 from pfungst.models.execute import ModuleNetwork, execute
 from pfungst.models.programs import Group, Plan, by_inputs, kinds, plan

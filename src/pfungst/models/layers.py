@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from pfungst.models.batch import PAD, Batch, Sizes
+from pfungst.models.base import PAD, Batch, Sizes
 
 
 def pixels(image: Tensor) -> Tensor:

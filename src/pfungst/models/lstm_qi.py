@@ -15,8 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from pfungst.models.base import Model
-from pfungst.models.batch import Batch, Output, Sizes
+from pfungst.models.base import Batch, Model, Output, Sizes
 from pfungst.models.layers import Pooled, WordReader
 
 _STATES = 8.0

@@ -20,8 +20,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from pfungst.models.base import Model
-from pfungst.models.batch import PAD, Batch, Output, Scenes, Sizes
+from pfungst.models.base import PAD, Batch, Model, Output, Scenes, Sizes
 from pfungst.models.layers import Grid
 from pfungst.models.objects import ObjectHead, detection_losses
 from pfungst.models.transformer import DecoderLayer, EncoderLayer, sine_places

@@ -20,8 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pfungst.models.base import Model
-from pfungst.models.batch import PAD, Batch, Output, Sizes
+from pfungst.models.base import PAD, Batch, Model, Output, Sizes
 from pfungst.models.layers import Pooled, mean_words
 
 

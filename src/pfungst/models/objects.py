@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 
-from pfungst.models.batch import Scenes
+from pfungst.models.base import Scenes
 from pfungst.models.scene import ORDER
 from pfungst.world.constants import ATTRIBUTES
 

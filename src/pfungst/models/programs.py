@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pfungst.core import DataError
-from pfungst.models.batch import END, PAD
+from pfungst.models.base import END, PAD
 from pfungst.world.constants import ATTRIBUTES
 from pfungst.world.programs import FUNCTIONS, WORDS, Node, Program, Signature
 

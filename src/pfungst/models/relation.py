@@ -27,8 +27,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from pfungst.models.base import Model
-from pfungst.models.batch import Batch, Output, Sizes
+from pfungst.models.base import Batch, Model, Output, Sizes
 from pfungst.models.layers import Grid, WordReader, coordinates
 from pfungst.models.objects import centre_loss
 from pfungst.models.scene import SceneTokens

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from pfungst.core import DataError
-from pfungst.models.batch import Scenes
+from pfungst.models.base import Scenes
 from pfungst.world.constants import ATTRIBUTES, BOUND, MAX_OBJECTS, RELEASED_SIZE
 
 KINDS = ("x", "y", "size", "shape", "material", "color")

@@ -31,8 +31,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pfungst.models.base import Model
-from pfungst.models.batch import Batch, Output, Scenes, Sizes
+from pfungst.models.base import Batch, Model, Output, Scenes, Sizes
 from pfungst.models.layers import Grid, coordinates, pixels
 from pfungst.models.objects import Matches, ObjectHead, all_found, detection_losses, found_objects, match
 

@@ -19,8 +19,7 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
-from pfungst.models.base import Model
-from pfungst.models.batch import PAD, Batch, Output, Sizes
+from pfungst.models.base import PAD, Batch, Model, Output, Sizes
 from pfungst.models.layers import Regions, masked_softmax, score_choices
 
 

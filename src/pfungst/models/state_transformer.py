@@ -24,8 +24,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from pfungst.models.base import Model
-from pfungst.models.batch import PAD, Batch, Output, Sizes
+from pfungst.models.base import PAD, Batch, Model, Output, Sizes
 from pfungst.models.scene import KINDS, SceneTokens
 from pfungst.models.transformer import DecoderLayer
 from pfungst.world.constants import MAX_OBJECTS

@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pfungst.models.batch import Batch, Output
+from pfungst.models.base import Batch, Output
 from pfungst.models.each import ConvBank
 from pfungst.models.execute import ModuleNetwork, execute
 from pfungst.models.programs import Group, Plan, Token, kinds, plan

@@ -20,8 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pfungst.models.base import Model
-from pfungst.models.batch import Batch, Output, Sizes
+from pfungst.models.base import Batch, Model, Output, Sizes
 from pfungst.models.layers import pixels
 from pfungst.models.objects import all_found, centre_loss, centres, found_objects
 from pfungst.models.scene import ORDER

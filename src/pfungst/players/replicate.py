@@ -43,7 +43,7 @@ from pfungst.core.threads import available_cores, machine_memory
 from pfungst.data import load as load_data
 from pfungst.players.dispatch import by_image
 from pfungst.players.resolving import find, load, resolve
-from pfungst.world.images import RenderedImage
+from pfungst.world.renderers.raycast import RenderedImage
 
 if TYPE_CHECKING:
     import PIL.Image

@@ -19,7 +19,7 @@ from pfungst.core.registry import Registry
 from pfungst.core.settings import Setting, describe_settings, parse_settings, read_settings
 from pfungst.core.types import as_player
 from pfungst.data import load as load_data
-from pfungst.data.selection import select
+from pfungst.data.loading import select
 from pfungst.players.function import FunctionPlayer, ObjectPlayer, is_answer_function
 
 Maker = Callable[..., Player]

@@ -20,8 +20,7 @@ from pfungst.models.encode import Encoder
 from pfungst.models.features import load_regions
 from pfungst.models.features.regions import RegionFeatures
 from pfungst.models.programs import decode_program
-from pfungst.models.quick import full_precision, quick
-from pfungst.models.vocabulary import is_cut, plain_answer
+from pfungst.models.trained import full_precision, is_cut, plain_answer, quick
 from pfungst.players.options import best_choice
 
 ON_CPU, ON_GPU = 64, 512

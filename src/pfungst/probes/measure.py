@@ -362,15 +362,24 @@ EFFECT: Mapping[str, Callable[[Effect], object]] = {
 """Columns of a table of effects, see `table_of`."""
 
 
+def effect_of(name: str, cells: Cells, seed: int, condition: str = "") -> Effect:
+    """What one condition does. condition: how the findings call it, where not by its name."""
+    called = condition or name
+    return Effect(
+        name,
+        cells.before(name, seed),
+        cells.accuracy(called, seed),
+        cells.drop(called, seed),
+        cells.changes(called, seed),
+        len(cells.scores),
+    )
+
+
 def effects_of(cells: Mapping[str, Cells], seed: int) -> list[Effect]:
     """What every condition does, tests corrected for their number."""
-    drops = corrected([some.drop(name, seed) for name, some in cells.items()])
-    return [
-        Effect(
-            name, some.before(name, seed), some.accuracy(name, seed), drop, some.changes(name, seed), len(some.scores)
-        )
-        for (name, some), drop in zip(cells.items(), drops, strict=True)
-    ]
+    effects = [effect_of(name, some, seed) for name, some in cells.items()]
+    drops = corrected([one.drop for one in effects])
+    return [replace(one, drop=drop) for one, drop in zip(effects, drops, strict=True)]
 
 
 def largest_drop(drops: Sequence[Finding]) -> str:

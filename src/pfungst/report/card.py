@@ -1,13 +1,15 @@
 """Findings as they stand in the files of a run, their names as a person writes them (`noise.drop`, `rephrase.cs4`,
 `noise.accuracy[third]`), and the report card: one line per probe, with a verdict that tells where a player is stable
-because it is blind.
+because it is blind. The summary of a report is made of the same findings.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -243,3 +245,134 @@ def card_rows(findings: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
         )
         for one in ordered
     ]
+
+
+# --- the summary: the first screen of a report, and the result in two sentences ---------------------------------------
+
+SUMMARY_COLUMNS = ("probe", "clean", "clean low", "clean high", "disturbed", "disturbed low", "disturbed high",
+                   "drop", "drop low", "drop high", "p (Holm)", "n")  # fmt: skip
+SUMMARY_TITLE = "Accuracy, clean and disturbed"
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True)
+class Row:
+    """One probe of the summary."""
+
+    probe: str
+    clean: Mapping[str, Any]
+    disturbed: Mapping[str, Any] | None
+    drop: Mapping[str, Any] | None
+    removes: bool
+    """Whether the probe takes the evidence away: there a large drop is as it should be."""
+    p: float = math.nan
+    """Of the drop, corrected by Holm over the drops of all probes, or of all conditions."""
+    is_control: bool = False
+    """Whether nothing is disturbed: the control, or a condition that repeats the clean one."""
+
+    @property
+    def lost(self) -> bool:
+        """Whether a disturbance that keeps the right answer costs accuracy, beyond chance."""
+        keeps = self.drop is not None and not (self.removes or self.is_control)
+        return keeps and ((self.drop or {})["value"] or 0.0) > 0 and self.p < SIGNIFICANT
+
+
+def summary_rows(findings: Sequence[Mapping[str, Any]], again: Sequence[str] = ()) -> list[Row]:
+    """The probes that measured something: the control first, those that take evidence away last.
+
+    Conditions that somebody else made are rows of their own. again: those of them that repeat the clean one.
+    """
+    rows: list[Row] = []
+    for one in findings:
+        if one["clean"] is None or one["clean"]["value"] is None:
+            continue
+        apart = _conditions(one, again) if one["probe"] == "conditions" else []
+        whole = Row(one["probe"], one["clean"], one["disturbed"], one["drop"], one["role"] == "removes",
+                    or_nan(one["p_holm"]), is_control=one["role"] == "control")  # fmt: skip
+        rows += apart or [whole]
+    rows.sort(key=lambda row: (not row.is_control, row.removes))
+    return rows
+
+
+def _conditions(one: Mapping[str, Any], again: Sequence[str]) -> list[Row]:
+    """A row for each condition whose accuracy and drop the findings have."""
+    scores = {row["condition"]: row for row in one["rows"] if row["name"] == "accuracy"}
+    drops = {row["condition"]: row for row in one["rows"] if row["name"] == "drop"}
+    # The mean over all of them stands among the rows too; each alone says more.
+    names = [row["condition"] for row in one["rows"] if row["name"] == "answers changed"]
+    found = []
+    for name in names:
+        if name in scores and name in drops:
+            drop = drops[name]
+            # An earlier version kept the corrected one alone, as p.
+            p = drop["p"] if drop["p_holm"] is None else drop["p_holm"]
+            found.append(Row(name, one["clean"], scores[name], drop, False, or_nan(p), name in again))
+    return found
+
+
+def verdict(name: str, rows: Sequence[Row], findings: Sequence[Mapping[str, Any]]) -> str:
+    """The result in two sentences: what disturbances cost, and what it rests on. A third says where a player is stable
+    because it is blind."""
+    if not rows:
+        return "No probe of this run measured an accuracy. The numbers of each probe are below."
+    base = max(rows, key=lambda row: (row.is_control, row.clean["n"]))
+    first = f"{name} scores {format_finding(base.clean)} on {base.clean['n']:,} questions"
+    kept = [row for row in rows if row.drop is not None and not row.is_control and not row.removes]
+    lost = sorted((row for row in kept if row.lost), key=lambda row: -(row.drop or {})["value"])
+    if lost:
+        first += f" and loses {format_finding(lost[0].drop)} under {lost[0].probe}"
+        others = [row.probe for row in lost[1:]]
+        first += f"; {join_words(others)} cost{'s' if len(others) == 1 else ''} accuracy too." if others else "."
+    elif kept:
+        several = f"none of the {len(kept)} disturbances costs it accuracy"
+        first += f", and {several if len(kept) > 1 else f'{kept[0].probe} costs it no accuracy'} beyond chance"
+        reach = max(kept, key=lambda row: (row.drop or {}).get("high") or -1.0)
+        high = (reach.drop or {}).get("high") or 0.0
+        fits = f", though a loss of up to {number(high, POINTS)} under {reach.probe} fits the data"
+        first += f"{fits if high > 0 else ''}."
+    else:
+        first += "."
+    blind = blindness(findings) if kept and not lost else ""
+    return f"{first} {_foundation(rows, findings)} {blind}".rstrip()
+
+
+def _foundation(rows: Sequence[Row], findings: Sequence[Mapping[str, Any]]) -> str:
+    """What the first sentence has to be read against."""
+    parts = [
+        f"with the evidence taken away ({row.probe}, {row.disturbed['condition']}) it still scores "
+        f"{format_finding(row.disturbed)}"
+        for row in rows
+        if row.removes and row.disturbed is not None and row.disturbed["value"] is not None
+    ][:1]
+    recorded = [one for one in findings if one["probe"] == "conditions"]
+    every = [row for one in recorded for row in one["rows"] if row["name"] == "all of group" and row["n"]]
+    parts += [f"all its answers to a question are right in {format_finding(row)}" for row in every]
+    controls = {row.probe for row in rows if row.is_control}
+    again = controls | {one["clean"]["condition"] for one in recorded if one["clean"]}
+    changed = [
+        row
+        for one in findings
+        for row in one["rows"]
+        if row["name"] == "answers changed" and (one["role"] == "control" or row["condition"] in again)
+    ]
+    if changed:
+        parts.append(f"asked again it changes {format_finding(changed[0])} of its answers")
+    elif controls or recorded:
+        parts.append("these are recorded answers, one per question, so sampling noise is unknown")
+    else:
+        parts.append("the control did not run, so sampling noise is unknown")
+    told = join_words(parts)
+    return f"{told[0].upper()}{told[1:]}."
+
+
+def table_rows(rows: Sequence[Row]) -> list[list[Any]]:
+    """The numbers of the figure, under SUMMARY_COLUMNS."""
+
+    def three(one: Mapping[str, Any] | None) -> list[Any]:
+        return [None, None, None] if one is None else [one["value"], one.get("low"), one.get("high")]
+
+    return [
+        [row.probe, *three(row.clean), *three(row.disturbed), *three(row.drop), None if row.p != row.p else row.p,
+         row.clean["n"]]
+        for row in rows
+    ]  # fmt: skip

@@ -27,8 +27,7 @@ from pfungst.core.flips import CHANGED, FLIPS, KEPT_WITHOUT, STILL_WRONG, normal
 from pfungst.core.registry import Registry
 from pfungst.probes import probe_again
 from pfungst.probes.rephrase.results import VALIDATED
-from pfungst.report.page import environment
-from pfungst.report.pictures import Thumbnail, Thumbnails
+from pfungst.report.page import Thumbnail, Thumbnails, environment
 from pfungst.world import render
 from pfungst.world.renderers.plan import STILL, plan_view
 
@@ -50,22 +49,12 @@ class Case:
     probe: str
     kind: str
     """One of KINDS."""
-    variant: str
-    """The variant that gives the case its kind; the first one where nothing changed."""
+    example_id: str
+    clean: Mapping[str, Any]
+    disturbed: Mapping[str, Any]
+    """The variant that gives the case its kind; the clean one where nothing changed."""
     rows: tuple[Mapping[str, Any], ...]
     """The variants as they stand in trials/PROBE.parquet, the clean one first."""
-
-    @property
-    def clean(self) -> Mapping[str, Any]:
-        return self.rows[0]
-
-    @property
-    def disturbed(self) -> Mapping[str, Any]:
-        return next((row for row in self.rows if row["variant"] == self.variant), self.rows[0])
-
-    @property
-    def example_id(self) -> str:
-        return str(self.rows[0]["example_id"])
 
     @property
     def loss(self) -> float:
@@ -179,7 +168,8 @@ def _read(run: Run, chosen: Sequence[tuple[str, str, int, str]]) -> Iterator[Cas
             kind, variant = mine[rows[0]["trial"]]
             told = [{name: value for name, value in jsonable(row).items() if name != "probe"} for row in rows]
             shown = told[:MOST_VARIANTS] + [row for row in told[MOST_VARIANTS:] if row["variant"] == variant]
-            yield Case(probe, kind, variant, tuple(shown))
+            disturbed = next((row for row in shown if row["variant"] == variant), shown[0])
+            yield Case(probe, kind, str(shown[0]["example_id"]), shown[0], disturbed, tuple(shown))
 
 
 DRAWINGS = Registry(
@@ -371,4 +361,4 @@ def _rendered(tools: Tools, key: str, scene: Mapping[str, Any]) -> Any:
 
 
 def _macros() -> Any:
-    return environment().get_template("drawings.html").module
+    return environment().get_template("parts.html").module

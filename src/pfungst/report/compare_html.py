@@ -15,8 +15,7 @@ from pfungst.core.files import jsonable, write_atomic
 from pfungst.report.card import format_finding, format_p, join_words, narrow, number
 from pfungst.report.cases import MOST_WORDS
 from pfungst.report.compare import Column, Leaderboard, shared_ids
-from pfungst.report.page import FigureBlock, TableBlock, drawn_block, figure_block, render, table_block
-from pfungst.report.pictures import Thumbnails
+from pfungst.report.page import FigureBlock, TableBlock, Thumbnails, drawn_block, figure_block, render, table_block
 from pfungst.report.plots import LETTER, Scale, dot, line, short, steps, svg, text
 from pfungst.report.profile import harness_pairs
 

@@ -1,35 +1,48 @@
-"""report.html: one self-contained file that opens offline."""
+"""report.html: one self-contained file that opens offline.
+
+What is told about its cases is kept in the run folder. The trials hold questions and choices; a player that chats puts
+them into a prompt of its own, and probes may say how.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
-from pfungst.core import Answer, Dataset, Run
-from pfungst.core.files import write_atomic
-from pfungst.core.run import stored
+import numpy as np
+
+from pfungst.core import Answer, Asker, Dataset, Image, Player, Query, Run
+from pfungst.core.files import write_atomic, write_json
+from pfungst.core.images import as_rgb
+from pfungst.core.run import read_numbers, stored
 from pfungst.core.spec import labelled
-from pfungst.report.attention import LOOKS, PROMPTS, draw_looks
+from pfungst.core.types import as_player
+from pfungst.report.attention import overlay, picture_weights
 from pfungst.report.card import (
     CARD_COLUMNS,
     P_NOTE,
+    SUMMARY_COLUMNS,
+    SUMMARY_TITLE,
+    Row,
     card_rows,
     clean_sides,
     dashed,
     number,
     read_extras,
-    read_findings,
-    read_judge,
     read_kept,
+    summary_rows,
+    table_rows,
     too_few,
+    verdict,
 )
 from pfungst.report.cases import MOST_WORDS, PER_KIND, Case, Sample, Tools, draw_case, sample_of
-from pfungst.report.page import data_url, drawn_block, figure_block, render, table_block
-from pfungst.report.pictures import webp
-from pfungst.report.summary import COLUMNS, TITLE, Row, draw_narrow, draw_wide, summary_rows, table_rows, verdict
+from pfungst.report.page import Thumbnail, data_url, drawn_block, figure_block, render, table_block, webp
+from pfungst.report.plots import draw_narrow, draw_wide
 
 MOST_OPTIONS = 200
 """Choices of a filter; beyond it the words of the question find more."""
@@ -44,10 +57,10 @@ def write_report(run: Path, data: Dataset | None = None, label: str = "") -> Pat
 
     label: of a second reading of the run, see `pfungst.rescore`; it is part of the file's name.
     """
-    read, findings = Run.open(run, label), read_findings(run, label)
+    read, numbers = Run.open(run, label), read_numbers(run, label)
     per_kind = PER_KIND
     while True:
-        html = _page(read, findings, data, per_kind)
+        html = _page(read, numbers, data, per_kind)
         if len(html) <= MOST_BYTES or per_kind == 1:
             break
         per_kind //= 2
@@ -56,13 +69,13 @@ def write_report(run: Path, data: Dataset | None = None, label: str = "") -> Pat
     return path
 
 
-def _page(read: Run, findings: Sequence[Mapping[str, Any]], data: Dataset | None, per_kind: int) -> bytes:
-    """The report with at most so many cases of one kind and probe."""
+def _page(read: Run, numbers: Mapping[str, Any], data: Dataset | None, per_kind: int) -> bytes:
+    """The report with at most so many cases of one kind and probe. numbers: what findings.json says."""
+    findings, judge = numbers["findings"], numbers.get("judge")
     run, config, label = read.path, read.config, read.label
     sample = sample_of(read, per_kind)
     tools = Tools(run, data=data)
     stem = dashed(config["player"]["name"])[:40] or "player"
-    judge = read_judge(run, label)
     told = [*findings, *([{**judge, "probe": "The judge"}] if judge is not None else [])]
     # An id in the page for each probe; names of third parties may hold anything.
     anchors = {one["probe"]: f"probe-{at}-{dashed(one['probe'])}" for at, one in enumerate(told, 1)}
@@ -71,7 +84,9 @@ def _page(read: Run, findings: Sequence[Mapping[str, Any]], data: Dataset | None
     summary = None
     if rows:
         drawings = (draw_wide(rows), draw_narrow(rows))
-        summary = drawn_block(TITLE, drawings, COLUMNS, table_rows(rows), stem, _reading(rows, findings, read.left_out))
+        summary = drawn_block(
+            SUMMARY_TITLE, drawings, SUMMARY_COLUMNS, table_rows(rows), stem, _reading(rows, findings, read.left_out)
+        )
     looks, prompts = read_kept(run / LOOKS), read_kept(run / PROMPTS)
     said = stored(run, (row["key"] for case in sample.cases for row in case.rows))
     cases = [_case(case, tools, said, looks, prompts, sample.cases) for case in sample.cases]
@@ -233,3 +248,109 @@ def _config_text(config: Mapping[str, Any]) -> str:
     if len(text) <= MOST_CONFIG:
         return text
     return f"{text[:MOST_CONFIG]}\n... {len(text) - MOST_CONFIG:,} more characters in exam.json"
+
+
+# --- what is kept of a player besides its answers: where it looks, and what it was sent, word for word ----------------
+
+
+LOOKS, PROMPTS = "looks.json", "prompts.json"
+"""Files: key of an answer -> the weights over its image, and what the player was sent for it."""
+MOST_LOOKS = 48
+"""Cases whose maps are drawn, taken from the probes in turn."""
+MOST_PROMPTS = 1_000_000
+"""Characters of all prompts that are kept: a report must stay small."""
+_LOGGER = logging.getLogger("pfungst")
+
+
+def add_looks(run: Path, player: Player, data: Dataset) -> None:
+    """Note where a player that can tell looks, for cases that its report will show. Others have no such file."""
+    player = as_player(player)
+    if not player.has("look"):
+        return
+    sample = sample_of(Run.open(run))
+    tools = Tools(run, data=data)
+    asked: dict[str, tuple[Mapping[str, Any], Query]] = {}
+    for case in _in_turn(sample.cases)[:MOST_LOOKS]:
+        for row in (case.clean, case.disturbed):
+            image = tools.image(row, case, sample.cases)
+            # Who reads scenes is asked about the one of the example alone: that of another image is not kept.
+            own = row["image"] == case.clean["image"]
+            if image is not None and (own or not player.reads_scenes):
+                scene = tools.examples[case.example_id].scene if own else None
+                query = Query(row["question"], image, tuple(row["choices"] or ()), scene)
+                asked.setdefault(row["key"], (row, query))
+    if not asked:
+        return
+    rows, queries = zip(*asked.values(), strict=True)
+    try:
+        maps = player.look(queries)
+    except Exception as error:  # of a player: the exam is finished, and its report must not be lost
+        _LOGGER.warning(f"The report has no attention maps: {error}.")
+        return
+    drawn = {row["key"]: picture_weights(maps, at) for at, row in enumerate(rows)}
+    found = {key: np.round(weights, 2).tolist() for key, weights in drawn.items() if weights is not None}
+    if found:
+        write_json(run / LOOKS, found)
+
+
+def draw_looks(
+    case: Case, looks: Mapping[str, Any], tools: Tools, cases: Sequence[Case]
+) -> list[tuple[str, Thumbnail]]:
+    """The images of a case under the player's attention, before and after."""
+    found: dict[str, tuple[str, Thumbnail]] = {}
+    for row in (case.clean, case.disturbed):
+        if row["key"] not in looks or row["key"] in found or tools.images.room <= 0:
+            continue
+        seen = tools.image(row, case, cases)
+        if seen is not None:
+            picture = as_rgb(seen).copy()
+            picture.thumbnail((320, 320))
+            image = tools.images.of(f"look {row['key']}", overlay(picture, np.asarray(looks[row["key"]], np.float64)))
+            if image is not None:
+                found[row["key"]] = (f"where it looks, {row['variant']}: {row['answer'] or '(no answer)'}", image)
+    return list(found.values())
+
+
+def _in_turn(cases: Sequence[Case]) -> list[Case]:
+    """The cases, one of each probe in turn."""
+    probes = list(dict.fromkeys(case.probe for case in cases))
+    place = dict.fromkeys(probes, 0)
+    order = []
+    for case in cases:
+        order.append((place[case.probe], probes.index(case.probe)))
+        place[case.probe] += 1
+    return [case for _, case in sorted(zip(order, cases, strict=True), key=lambda one: one[0])]
+
+
+def add_prompts(run: Path, player: Player, data: Dataset) -> None:
+    """Note what a player that can tell was sent, for cases that its report will show. Others have no such file."""
+    player = as_player(player)
+    if not player.has("prompt"):
+        return
+    cases = sample_of(Run.open(run)).cases
+    asker = Asker(player)
+    wanted = {row["key"]: row for case in cases for row in (case.clean, case.disturbed)}
+    found: dict[str, str] = {}
+    length = 0
+    for query in _queries(wanted, found, cases, Tools(run, data=data)):
+        query = asker.visible(query)
+        key = query.key(asker.fingerprint)
+        if key in wanted and key not in found and length < MOST_PROMPTS:
+            found[key] = player.prompt(query)[:MOST_WORDS]
+            length += len(found[key])
+    if found:
+        write_json(run / PROMPTS, found)
+
+
+def _queries(
+    wanted: Mapping[str, Mapping[str, Any]], found: Mapping[str, str], cases: Sequence[Case], tools: Tools
+) -> Iterator[Query]:
+    """The queries behind these rows. Where a probe says how to ask, which rows do not tell, it makes them anew."""
+    for row in wanted.values():
+        # The key of a query needs no more of an image than its digest.
+        image = cast(Image, SimpleNamespace(digest=row["image"])) if row["image"] else None
+        yield Query(row["question"], image, tuple(row["choices"] or ()), take=row["take"])
+    for probe in dict.fromkeys(case.probe for case in cases):
+        mine = [case for case in cases if case.probe == probe]
+        if any(row["key"] not in found for case in mine for row in (case.clean, case.disturbed)):
+            yield from tools.queries(probe, mine)

@@ -14,7 +14,7 @@ from typing import Any
 from pfungst.core import Figure
 from pfungst.core.files import jsonable
 from pfungst.core.types import FRACTIONS, POINTS
-from pfungst.report.card import format_finding, number
+from pfungst.report.card import SUMMARY_TITLE, Row, format_finding, number
 
 _LIGHT = (
     "text{font:13px sans-serif;fill:#525e6d}.strong{fill:#17202b;font-weight:600}.value{fill:#17202b;font-size:12px}"
@@ -306,3 +306,125 @@ def _legend(series: Sequence[Mapping[str, Any]], left: float) -> tuple[list[str]
         parts.append(text(x + 17, y, short(one["name"], WIDTH - x - 20)))
         x += width
     return parts, y + 10
+
+
+# --- the summary: all probes in one figure ----------------------------------------------------------------------------
+
+
+def draw_wide(rows: Sequence[Row]) -> str:
+    """Two panels: accuracy from clean to disturbed, and the drop with its interval."""
+    left = min(240.0, max(124.0, 8.6 * max(len(row.probe) for row in rows) + 12))
+    middle, from_, to, width = 540.0, 604.0, 860.0, 1040.0
+    high = 34.0
+    places, bottom = _places(rows, 64.0, high)
+    accuracy = Scale((0.0, 1.0), (left, middle))
+    ends = [
+        value for row in rows if row.drop for value in (row.drop.get("low"), row.drop.get("high"), row.drop["value"])
+    ]
+    low, most, step = ticks(*_limits(ends))
+    drop = Scale((low, most), (from_, to))
+    parts = [text(left, 18, "accuracy: ○ clean, ● disturbed, 95% interval", kind="strong"),
+             text(from_, 18, "drop in points, 95% interval", kind="strong")]  # fmt: skip
+    for value in steps(0.0, 1.0, 0.2):
+        parts.append(line(accuracy(value), 34, accuracy(value), bottom, "grid" if value else "axis"))
+        parts.append(text(accuracy(value), bottom + 18, tick(value, 0.2, "%"), "middle"))
+    for value in steps(low, most, step):
+        parts.append(line(drop(value), 34, drop(value), bottom, "grid" if value else "axis"))
+        parts.append(text(drop(value), bottom + 18, tick(value, step, POINTS), "middle"))
+    parts += _headings(rows, places, 0.0)
+    for row, y in zip(rows, places, strict=True):
+        parts.append(text(0, y + 4, short(row.probe, 0.82 * (left - 12)), kind="strong"))  # bold is wider
+        parts += _dumbbell(row, y, accuracy)
+        parts += _drop(row, y, drop)
+        if row.drop is not None:
+            parts.append(text(width, y + 4, _drop_text(row.drop), "end", "value"))
+    return svg(width, bottom + 28, _spoken(rows), parts, "wide")
+
+
+def draw_narrow(rows: Sequence[Row]) -> str:
+    """The same for a phone: one panel, the drop in figures."""
+    width, high = 380.0, 54.0
+    places, bottom = _places(rows, 58.0, high)
+    accuracy = Scale((0.0, 1.0), (8.0, width - 14))
+    parts = [text(0, 16, "accuracy: ○ clean, ● disturbed", kind="strong")]
+    for value in steps(0.0, 1.0, 0.25):
+        parts.append(line(accuracy(value), 28, accuracy(value), bottom, "grid" if value else "axis"))
+        anchor = "start" if value == 0 else "end" if value == 1 else "middle"
+        parts.append(text(accuracy(value) + (-8 if value == 0 else 14 if value == 1 else 0), bottom + 18,
+                          tick(value, 0.25, "%"), anchor))  # fmt: skip
+    parts += _headings(rows, places, 22.0, 14.0)
+    for row, y in zip(rows, places, strict=True):
+        parts.append(text(14, y - 14, short(row.probe, 170), kind="strong"))
+        if row.drop is not None:
+            parts.append(text(width, y - 14, f"drop {_drop_text(row.drop)}", "end", "value"))
+        parts += _dumbbell(row, y + 4, accuracy)
+    return svg(width, bottom + 26, _spoken(rows), parts, "narrow")
+
+
+def _drop_text(drop: Mapping[str, Any]) -> str:
+    """A drop where there is little room."""
+    return f"0 of {drop['n']:,} scores changed" if drop.get("changed") == 0 else format_finding(drop)
+
+
+def _places(rows: Sequence[Row], top: float, high: float) -> tuple[list[float], float]:
+    """The height of every row; those that take evidence away stand apart, under a heading."""
+    places, y = [], top
+    for at, row in enumerate(rows):
+        y += 26 if row.removes and at and not rows[at - 1].removes else 0
+        places.append(y)
+        y += high
+    return places, y - high / 2 + 4
+
+
+def _headings(rows: Sequence[Row], places: Sequence[float], lift: float, left: float = 0.0) -> list[str]:
+    for at, row in enumerate(rows):
+        if row.removes and at and not rows[at - 1].removes:
+            return [text(left, places[at] - 22 - lift, "without evidence")]
+    return []
+
+
+def _dumbbell(row: Row, y: float, scale: Scale) -> list[str]:
+    clean, parts = scale(row.clean["value"]), []
+    if row.disturbed is None or row.disturbed["value"] is None:
+        return [*_interval(row.clean, y, scale), dot(clean, y, 7, "clean", f"clean {format_finding(row.clean)}")]
+    place = scale(row.disturbed["value"])
+    parts.append(line(clean, y, place, y, "join"))
+    parts += _interval(row.disturbed, y, scale)
+    parts.append(dot(clean, y, 7, "clean", f"clean {format_finding(row.clean)}"))
+    parts.append(dot(place, y, 5, _colour(row), f"disturbed {format_finding(row.disturbed)}"))
+    return parts
+
+
+def _drop(row: Row, y: float, scale: Scale) -> list[str]:
+    if row.drop is None or row.drop["value"] is None:
+        return []
+    return [
+        *_interval(row.drop, y, scale),
+        dot(scale(row.drop["value"]), y, 5, _colour(row), f"drop {format_finding(row.drop)}"),
+    ]
+
+
+def _interval(one: Mapping[str, Any], y: float, scale: Scale) -> list[str]:
+    if one.get("low") is None or one.get("high") is None:
+        return []
+    return [whisker((scale(one["low"]), y), (scale(one["high"]), y))]
+
+
+def _colour(row: Row) -> str:
+    """Red where a disturbance costs accuracy beyond chance, grey for the control, blue otherwise."""
+    return "f6" if row.is_control else "f1" if row.lost else "f0"
+
+
+def _limits(values: Sequence[float | None]) -> tuple[float, float]:
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    return (min(known), max(known)) if known else (0.0, 1.0)
+
+
+def _spoken(rows: Sequence[Row]) -> str:
+    """What the figure shows, for those who cannot see it."""
+    told = [
+        f"{row.probe}: {number(row.clean['value'])} clean"
+        + ("" if row.disturbed is None else f", {number(row.disturbed['value'])} disturbed")
+        for row in rows
+    ]
+    return f"{SUMMARY_TITLE}. {'; '.join(told)}."

@@ -159,3 +159,61 @@ def answer_type(target: str | None) -> str:
     if word in ("yes", "no"):
         return "yes/no"
     return "number" if word.isdecimal() or word in _NUMBER_WORDS else "other"
+
+
+Scene = Mapping[str, Any]
+"""A scene as CLEVR publishes it."""
+_ATTRIBUTES = ("shape", "size", "color", "material")
+
+
+class Programs:
+    """Published programs in one spelling. Nodes repeat endlessly over 700,000 questions, so each is kept once."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[tuple[str, tuple[int, ...], tuple[str, ...]], Mapping[str, Any]] = {}
+
+    def __call__(self, value: object) -> tuple[Mapping[str, Any], ...] | None:
+        if value is None:
+            return None
+        return tuple(self._node(node, place) for place, node in enumerate(items(value, '"program"')))
+
+    def _node(self, node: object, place: int) -> Mapping[str, Any]:
+        if not isinstance(node, dict):
+            raise Bad(f'a node of "program" is {kind(node)}, not an object.')
+        function = node.get("function", node.get("type"))
+        inputs = node.get("inputs", [])
+        values = node.get("value_inputs", node.get("side_inputs", []))
+        if not isinstance(function, str) or not function:
+            raise Bad(f'node {place} of "program" names no function.')
+        if not isinstance(inputs, list) or not all(type(i) is int and 0 <= i < place for i in inputs):
+            raise Bad(f'node {place} of "program" has inputs that are not earlier nodes.')
+        if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
+            raise Bad(f'node {place} of "program" has value inputs that are not texts.')
+        checked(function, "a function")
+        key = (function, tuple(inputs), tuple(values))
+        made = {"function": function, "inputs": inputs, "value_inputs": values}
+        return self._nodes.setdefault(key, made)
+
+
+def checked_scene(value: object) -> Scene:
+    """A scene whose objects can be relied on: named attributes and finite coordinates."""
+    scene = record(value, "the scene")
+    for place, thing in enumerate(items(scene.get("objects"), '"objects"')):
+        if not isinstance(thing, dict):
+            raise Bad(f"object {place} is {kind(thing)}, not an object.")
+        for attribute in _ATTRIBUTES:
+            if not isinstance(thing.get(attribute), str):
+                raise Bad(f'object {place} has no "{attribute}".')
+        coords = thing.get("3d_coords")
+        if coords is not None and not (isinstance(coords, list) and len(coords) == 3 and all(map(_finite, coords))):
+            raise Bad(f'object {place} has "3d_coords" that are not three numbers.')
+    size = scene.get("image_size")
+    if size is not None and not (
+        isinstance(size, list) and len(size) == 2 and all(map(_finite, size)) and min(size) >= 1
+    ):
+        raise Bad('"image_size" is not a width and a height in pixels.')
+    return scene
+
+
+def _finite(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and -1e9 < value < 1e9

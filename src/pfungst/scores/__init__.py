@@ -1,9 +1,21 @@
 """How answers are judged: VQA accuracy, exact match, WUPS, multiple choice, yes/no, consensus, R_score."""
 
 from pfungst.core.flips import same_answer
-from pfungst.scores.exact import YesNo, anls, choice_accuracy, exact_match, token_f1, token_recall, yes_no
 from pfungst.scores.generation import generation_scores
-from pfungst.scores.metrics import METRICS, check_metric, get_metric, wups_accuracy, yes_no_scores
+from pfungst.scores.metrics import (
+    METRICS,
+    YesNo,
+    anls,
+    check_metric,
+    choice_accuracy,
+    exact_match,
+    get_metric,
+    token_f1,
+    token_recall,
+    wups_accuracy,
+    yes_no,
+    yes_no_scores,
+)
 from pfungst.scores.robustness import Consensus, consensus, consensus_of, r_score
 from pfungst.scores.selective import (
     FailureScores,

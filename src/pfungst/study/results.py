@@ -17,7 +17,7 @@ import numpy as np
 from pfungst.core import Table
 from pfungst.core.files import jsonable, write_atomic, write_json
 from pfungst.probes.measure import finding
-from pfungst.report.exports.formats import csv_bytes
+from pfungst.report.page import csv_bytes
 from pfungst.scores.reliability import Reliability, reliability
 from pfungst.study.folder import Study
 from pfungst.study.items import CHECK, ITEM, TRAINING, Content

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 
 from pfungst.models import Batch, Vocabulary
-from pfungst.models.batch import UNKNOWN
+from pfungst.models.base import UNKNOWN
 from pfungst.world.constants import ATTRIBUTES
 
 

@@ -18,7 +18,7 @@ from pfungst.core import DataError
 from pfungst.core.files import write_json
 from pfungst.models import Batch, Inputs, Model, Scenes, Sizes, Vocabulary
 from pfungst.models.programs import tokens
-from pfungst.models.tensors import reading_record
+from pfungst.models.trained import reading_record
 
 FORMAT = 1
 RECORD = "prepared.json"

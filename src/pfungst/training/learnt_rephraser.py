@@ -24,8 +24,8 @@ from torch import Tensor, nn
 
 from pfungst.core import Example
 from pfungst.models import load_tensors
-from pfungst.models.batch import END, PAD, START, UNKNOWN
-from pfungst.models.tensors import reading_record
+from pfungst.models.base import END, PAD, START, UNKNOWN
+from pfungst.models.trained import reading_record
 from pfungst.probes.rephrase.generators import Gate, gated, keeps_meaning
 
 HOW = "`git checkout 3571785` has the command that learnt one: pfungst reproduce paraphraser."

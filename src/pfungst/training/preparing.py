@@ -22,7 +22,7 @@ from pfungst.models.features import Backbone, FeatureCache, RegionFeatures, get_
 from pfungst.models.features.backbones import LiveBackbone
 from pfungst.models.programs import encode_program
 from pfungst.models.scene import encode_scenes
-from pfungst.models.vocabulary import is_cut, plain_answer
+from pfungst.models.trained import is_cut, plain_answer
 from pfungst.training.data import RECORD, Prepared
 
 log = logging.getLogger("pfungst.training")

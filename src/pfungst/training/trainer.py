@@ -20,7 +20,7 @@ from pfungst.core.files import jsonable, write_atomic
 from pfungst.core.stats import Interval, interval_of
 from pfungst.core.types import Progress
 from pfungst.models import Model, Trained, build, get_config
-from pfungst.models.card import card_text
+from pfungst.models.names import card_text
 from pfungst.training.augment import recolour, shift, shuffle_objects
 from pfungst.training.config import FitConfig
 from pfungst.training.cycle.config import CycleConfig

@@ -24,8 +24,8 @@ from pfungst.core.files import PARQUET_READING
 from pfungst.core.images import as_rgb
 from pfungst.probes.game.rows import fooled_rows, image_of, scenes_of
 from pfungst.web.runs import NotHere, RunFolder
-from pfungst.world.images import SceneImage
 from pfungst.world.renderers.plan import plan_view
+from pfungst.world.renderers.raycast import SceneImage
 
 SMALL, LARGE = 240, 960
 """Longest side of an image in a list and on a page of its own, pixels."""

@@ -13,8 +13,8 @@ from markupsafe import Markup
 
 from pfungst.core import PfungstError
 from pfungst.core.flips import FLIPS, RIGHT_WRONG
-from pfungst.report.plots import draw
-from pfungst.report.summary import draw_narrow, draw_wide, summary_rows, verdict
+from pfungst.report.card import summary_rows, verdict
+from pfungst.report.plots import draw, draw_narrow, draw_wide
 from pfungst.web.index import CODED, OUTCOMES, PAGE, SORTS, Place, Wanted
 from pfungst.web.pictures import moved_scene
 from pfungst.web.runs import NotHere, RunCard, RunFolder, card_of, told_apart

@@ -17,11 +17,11 @@ from pfungst.core import DataError, Dataset, Example
 from pfungst.core.files import cache_root, write_atomic
 from pfungst.core.fingerprint import fingerprint
 from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH
-from pfungst.world.images import SceneImage, compact, renderer_version
 from pfungst.world.making import FORMAT, check_split, draw_scene
 from pfungst.world.questions import Question, generate, load_templates
 from pfungst.world.questions.generating import REPHRASINGS, check_phrasings
 from pfungst.world.questions.template import HELDOUT, MIXED, TRAIN
+from pfungst.world.renderers.raycast import SceneImage, compact, renderer_version
 
 SCENES = 200
 QUESTIONS_PER_SCENE = 2.5

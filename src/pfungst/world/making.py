@@ -33,12 +33,10 @@ from pfungst.core import DataError, Progress, UsageError
 from pfungst.core.files import file_digest, publish, write_atomic, write_json
 from pfungst.core.types import no_progress, shifted
 from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH, MIN_VISIBLE_PIXELS
-from pfungst.world.images import SceneImage, compact, renderer_version
 from pfungst.world.questions.generating import REPHRASINGS, RESET_EVERY, Question, check_phrasings, generate, report
 from pfungst.world.questions.loading import load_templates
 from pfungst.world.questions.template import MIXED, TRAIN, TemplateSet
-from pfungst.world.renderers.pack import check_size
-from pfungst.world.renderers.raycast import visible_pixels
+from pfungst.world.renderers.raycast import SceneImage, check_size, compact, renderer_version, visible_pixels
 from pfungst.world.sampling import sample_scene
 from pfungst.world.scene import Scene
 

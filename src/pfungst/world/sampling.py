@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from pfungst.core import DataError
-from pfungst.world.camera import camera_directions, pixel_coords
 from pfungst.world.constants import (
     CAMERA,
     CAMERA_JITTER,
@@ -34,7 +33,7 @@ from pfungst.world.constants import (
     Vector,
 )
 from pfungst.world.legal import Rules, rules_of
-from pfungst.world.scene import Scene, SceneObject, relationships
+from pfungst.world.scene import Scene, SceneObject, camera_directions, pixel_coords, relationships
 
 _OBJECT_TRIES = 50
 """Draws for the place of one object before the scene is begun anew, as in the published generator."""

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from pfungst.core import DataError, PfungstError
 from pfungst.models import Batch, Model, Output, Scenes, Sizes, build
-from pfungst.models.base import answer_loss
-from pfungst.models.batch import END, PAD
+from pfungst.models.base import END, PAD, answer_loss
 from pfungst.training import ArrayData, FitConfig, Moment, evaluate, fit, model_losses, read_curves
 from pfungst.training.cycle import (
     Cycle,

@@ -22,15 +22,24 @@ from typing import Any
 from pfungst.core import DataError, Example, Image
 from pfungst.data.images import ImageFinder
 from pfungst.data.job import Format, Found, Job, canonical
-from pfungst.rows.fields import Bad, answer_text, answer_type, checked, items, kind, name, optional_text, record, text
+from pfungst.rows.fields import (
+    Bad,
+    Programs,
+    Scene,
+    answer_text,
+    answer_type,
+    checked_scene,
+    kind,
+    name,
+    optional_text,
+    record,
+    text,
+)
 from pfungst.rows.files import File, Listing, list_place
 from pfungst.rows.json_records import JsonRecords
 
-Scene = Mapping[str, Any]
-
 _QUESTIONS = re.compile(r"(?:CLEVR_)?(\w+?)_questions(?:_\w+)?|questions", re.IGNORECASE)
 _SCENES = re.compile(r"(?:CLEVR_)?(\w+?)_scenes(?:_\w+)?|scenes", re.IGNORECASE)
-_ATTRIBUTES = ("shape", "size", "color", "material")
 
 
 @dataclass(frozen=True)
@@ -51,11 +60,10 @@ class Clevr(Format):
     title = "CLEVR"
     expects = "CLEVR_SPLIT_questions.json, with CLEVR_SPLIT_scenes.json if you want scenes"
     metric = "exact"
+    endings = frozenset({".json"})
     options = ClevrOptions
 
     def claims(self, file: File, head: str) -> float:
-        if file.suffix != ".json":
-            return 0.0
         if file.stem.upper().startswith("CLEVR") and (_QUESTIONS.fullmatch(file.stem) or _SCENES.fullmatch(file.stem)):
             return 0.95
         if '"program"' in head and '"image_index"' in head:
@@ -196,7 +204,7 @@ def _by_split(files: Sequence[File], pattern: re.Pattern[str]) -> dict[str, File
 
 def _rendered(scene: Scene) -> Image:
     from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH
-    from pfungst.world.images import SceneImage
+    from pfungst.world.renderers.raycast import SceneImage
 
     width, height = scene.get("image_size") or (DEFAULT_WIDTH, DEFAULT_HEIGHT)
     return SceneImage(scene, int(width), int(height))
@@ -223,56 +231,3 @@ def _choices(value: object, target: str | None) -> tuple[str, ...]:
     if target is not None and target not in choices:
         raise Bad(f'the answer {target!r} is not among the "choices".')
     return choices
-
-
-class Programs:
-    """Published programs in one spelling. Nodes repeat endlessly over 700,000 questions, so each is kept once."""
-
-    def __init__(self) -> None:
-        self._nodes: dict[tuple[str, tuple[int, ...], tuple[str, ...]], Mapping[str, Any]] = {}
-
-    def __call__(self, value: object) -> tuple[Mapping[str, Any], ...] | None:
-        if value is None:
-            return None
-        return tuple(self._node(node, place) for place, node in enumerate(items(value, '"program"')))
-
-    def _node(self, node: object, place: int) -> Mapping[str, Any]:
-        if not isinstance(node, dict):
-            raise Bad(f'a node of "program" is {kind(node)}, not an object.')
-        function = node.get("function", node.get("type"))
-        inputs = node.get("inputs", [])
-        values = node.get("value_inputs", node.get("side_inputs", []))
-        if not isinstance(function, str) or not function:
-            raise Bad(f'node {place} of "program" names no function.')
-        if not isinstance(inputs, list) or not all(type(i) is int and 0 <= i < place for i in inputs):
-            raise Bad(f'node {place} of "program" has inputs that are not earlier nodes.')
-        if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
-            raise Bad(f'node {place} of "program" has value inputs that are not texts.')
-        checked(function, "a function")
-        key = (function, tuple(inputs), tuple(values))
-        made = {"function": function, "inputs": inputs, "value_inputs": values}
-        return self._nodes.setdefault(key, made)
-
-
-def checked_scene(value: object) -> Scene:
-    """A scene whose objects can be relied on: named attributes and finite coordinates."""
-    scene = record(value, "the scene")
-    for place, thing in enumerate(items(scene.get("objects"), '"objects"')):
-        if not isinstance(thing, dict):
-            raise Bad(f"object {place} is {kind(thing)}, not an object.")
-        for attribute in _ATTRIBUTES:
-            if not isinstance(thing.get(attribute), str):
-                raise Bad(f'object {place} has no "{attribute}".')
-        coords = thing.get("3d_coords")
-        if coords is not None and not (isinstance(coords, list) and len(coords) == 3 and all(map(_finite, coords))):
-            raise Bad(f'object {place} has "3d_coords" that are not three numbers.')
-    size = scene.get("image_size")
-    if size is not None and not (
-        isinstance(size, list) and len(size) == 2 and all(map(_finite, size)) and min(size) >= 1
-    ):
-        raise Bad('"image_size" is not a width and a height in pixels.')
-    return scene
-
-
-def _finite(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and -1e9 < value < 1e9

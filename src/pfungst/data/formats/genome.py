@@ -72,10 +72,9 @@ class VisualGenome(Format):
     title = "Visual Genome"
     expects = "question_answers.json"
     metric = "exact"
+    endings = frozenset({".json"})
 
     def claims(self, file: File, head: str) -> float:
-        if file.suffix != ".json":
-            return 0.0
         if file.stem.lower() == "question_answers":
             return 0.95
         return 0.9 if head.lstrip().startswith("[") and '"qas"' in head else 0.0
@@ -108,10 +107,9 @@ class Visual7W(Format):
     title = "Visual7W"
     expects = "dataset_v7w_telling.json"
     metric = "choice"
+    endings = frozenset({".json"})
 
     def claims(self, file: File, head: str) -> float:
-        if file.suffix != ".json":
-            return 0.0
         return 0.95 if "v7w_telling" in file.stem.lower() or ('"qa_pairs"' in head and '"images"' in head) else 0.0
 
     def read(self, job: Job) -> Iterator[Found]:
@@ -186,9 +184,10 @@ class Gqa(Format):
     expects = "SPLIT_balanced_questions.json"
     metric = "exact"
     options = GqaOptions
+    endings = frozenset({".json"})
 
     def claims(self, file: File, head: str) -> float:
-        if file.suffix != ".json" or head.lstrip().startswith("["):
+        if head.lstrip().startswith("["):
             return 0.0  # a list of questions is a table, which has a layout for them
         if '"imageId"' in head and '"question"' in head and head.lstrip().startswith("{"):
             return 0.95
@@ -254,10 +253,9 @@ class ConVqa(Format):
     title = "ConVQA"
     expects = "qas_IMAGE.json, or one JSON file of image ids and their sets of questions"
     metric = "exact"
+    endings = frozenset({".json"})
 
     def claims(self, file: File, head: str) -> float:
-        if file.suffix != ".json":
-            return 0.0
         if _APART.fullmatch(file.stem) and '"consistent"' in head:
             return 0.95
         return 0.9 if _BY_IMAGE.match(head) else 0.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
-from pfungst.rows.options import options_at_end
+from pfungst.rows.cells import options_at_end
 
 NAMES: Mapping[str, tuple[str, ...]] = {
     "question": ("question", "query", "sent", "Question", "text"),

@@ -30,7 +30,6 @@ from string import ascii_uppercase
 from typing import Any
 
 from pfungst.core import BytesImage, Example, Image
-from pfungst.data.formats.clevr import Programs, checked_scene
 from pfungst.data.formats.layouts import (
     NAMES,
     OPTION_COLUMNS,
@@ -40,11 +39,13 @@ from pfungst.data.formats.layouts import (
 )
 from pfungst.data.images import StoredImage, from_base64, is_base64, normal_path
 from pfungst.data.job import FEW, UNREAD, Found, Job
-from pfungst.rows import cells, options
+from pfungst.rows import cells
 from pfungst.rows.fields import (
     Bad,
+    Programs,
     answer_text,
     checked,
+    checked_scene,
     kind,
     most_frequent,
     name,
@@ -202,11 +203,11 @@ class Rows:
             answer = layout.answers.get(answer_text(answer, '"answer"').strip(), answer)
         choices, lettered = self._choices(row, get("choices"), shape.options, answer)
         if layout.options_in_question and not choices:
-            question, choices = options.options_at_end(question)
+            question, choices = cells.options_at_end(question)
             # options that cannot be told apart stay in the question, and the letters are what is chosen from
             choices, lettered = choices or ("A", "B", "C", "D"), True
         elif not choices and not answers and get("target") is None and "choices" not in self._job.options:
-            asked, inside = options.options_in_lines(question) if isinstance(answer, str) else (question, ())
+            asked, inside = cells.options_in_lines(question) if isinstance(answer, str) else (question, ())
             if answer in [*ascii_uppercase[: len(inside)]]:
                 question, choices, lettered = asked, inside, True
         hint = get("hint")
@@ -333,13 +334,13 @@ class Rows:
     ) -> tuple[tuple[str, ...], bool]:
         """The options, from one column or from one for each, and whether answers are always their letters."""
         if value is not None:
-            inside = options.lettered_options(checked(value, '"choices"')) if isinstance(value, str) else ()
+            inside = cells.lettered_options(checked(value, '"choices"')) if isinstance(value, str) else ()
             return inside or self._list(value, "choices"), bool(inside)
         if not columns:
             return (), False
         cell = {column: None if row.get(column) == _NAN else row.get(column) for column in columns}
         letters = {letter: cell[column] for letter, column in zip(ascii_uppercase, columns, strict=True)}
-        return tuple(checked(one, "an option") for one in options.option_columns(letters, answer)), True
+        return tuple(checked(one, "an option") for one in cells.option_columns(letters, answer)), True
 
     def _answer(self, answer: object, choices: Sequence[str], lettered: bool) -> str:
         if not choices:
@@ -348,7 +349,7 @@ class Rows:
             if not 0 <= answer < len(choices):
                 raise Bad(f"the answer is choice {answer}, but there are {len(choices)} choices, counted from 0.")
             return choices[answer]
-        said = options.right_answer(answer_text(answer, '"answer"'), choices, "the answer", lettered)
+        said = cells.right_answer(answer_text(answer, '"answer"'), choices, "the answer", lettered)
         # in a table of texts a number is text, too
         is_number = said not in choices and not lettered and re.fullmatch(r"[0-9]{1,3}", said.strip())
         return self._answer(int(said), choices, lettered) if is_number else said

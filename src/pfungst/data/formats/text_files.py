@@ -47,6 +47,7 @@ class CocoQa(Format):
     title = "COCO-QA"
     expects = "questions.txt and img_ids.txt, with answers.txt and types.txt, in train/ and test/"
     metric = "exact"
+    endings = frozenset({".txt"})
 
     def claims(self, file: File, head: str) -> float:
         return 0.9 if file.name.lower() == "img_ids.txt" else 0.0
@@ -122,6 +123,7 @@ class Daquar(Format):
     expects = "qa.894.raw.train.txt and qa.894.raw.test.txt, or data_train.csv and data_eval.csv"
     metric = "exact"
     options = DaquarOptions
+    endings = frozenset({".txt", ".csv"})
 
     def claims(self, file: File, head: str) -> float:
         if file.suffix == ".txt" and _RELEASE.fullmatch(file.stem):
@@ -218,10 +220,9 @@ class Mme(Format):
     title = "MME"
     expects = "CATEGORY/NAME.txt or CATEGORY/questions_answers_YN/NAME.txt, two lines of question, tab, Yes or No"
     metric = "yes/no"
+    endings = frozenset({".txt"})
 
     def claims(self, file: File, head: str) -> float:
-        if file.suffix != ".txt":
-            return 0.0
         first = [line for line in head.splitlines() if line.strip()][:2]
         return 0.8 if first and all(_mme_line(line) for line in first) else 0.0
 

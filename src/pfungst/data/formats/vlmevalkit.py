@@ -49,10 +49,9 @@ class VlmEvalKit(Format):
     title = "VLMEvalKit TSV"
     expects = "NAME.tsv with the columns index and question, and A, B ..., answer, image or image_path"
     options = ColumnOptions
+    endings = frozenset({".tsv"})
 
     def claims(self, file: File, head: str) -> float:
-        if file.suffix != ".tsv":
-            return 0.0
         columns = {column.strip().strip('"') for column in head.partition("\n")[0].rstrip("\r").split("\t")}
         return 0.6 if {"index", "question"} <= columns and len(_MARKS & columns) > 1 else 0.0
 

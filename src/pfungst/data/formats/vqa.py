@@ -198,9 +198,10 @@ class Vqa(Format):
     expects = "*questions.json and, except for test splits, *annotations.json"
     metric = "vqa"
     options = VqaOptions
+    endings = frozenset({".json"})
 
     def claims(self, file: File, head: str) -> float:
-        published = _QUESTIONS.fullmatch(file.stem) if file.suffix == ".json" else None
+        published = _QUESTIONS.fullmatch(file.stem)
         if published is None:
             return 0.0
         if published[2]:  # `v2_OpenEnded_mscoco_val2014_questions.json` and its kin
@@ -419,8 +420,6 @@ class OkVqa(Vqa):
     expects = "OpenEnded_mscoco_*_questions.json and mscoco_*_annotations.json (or *soft_labels*.json)"
 
     def claims(self, file: File, head: str) -> float:
-        if file.suffix != ".json":
-            return 0.0
         if '"raw_answer"' in head and '"annotations"' in head:
             return 0.95
         near = "/".join([*Path(file.folder).absolute().parts[-2:], file.name]).lower()

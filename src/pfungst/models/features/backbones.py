@@ -18,8 +18,7 @@ from torch import Tensor
 from pfungst.core import Image, MissingExtra, PfungstError
 from pfungst.core.threads import available_cores
 from pfungst.models.features.decode import image_array, image_batch
-from pfungst.models.quick import full_precision, quick
-from pfungst.models.trained import Trained, load_shipped
+from pfungst.models.trained import Trained, full_precision, load_shipped, quick
 
 
 @runtime_checkable

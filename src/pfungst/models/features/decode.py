@@ -20,9 +20,7 @@ from torch import Tensor
 
 from pfungst.core import DataError, Image
 from pfungst.core.images import as_rgb
-from pfungst.world.images import RenderedImage
-from pfungst.world.renderers.pack import Packed
-from pfungst.world.renderers.raycast import draw, on_gpu
+from pfungst.world.renderers.raycast import Packed, RenderedImage, draw, on_gpu
 
 _BITS = 32 - 8 - 2
 """Bits behind the point of Pillow's weights."""

@@ -39,7 +39,7 @@ from pfungst.probes import measure
 from pfungst.probes.decoys.building import NEIGHBOURS, K, build
 from pfungst.probes.decoys.filters import THRESHOLD
 from pfungst.probes.decoys.sets import MOSTLY, DecoySet, fallen_note, kind_name, read_sets
-from pfungst.scores.exact import choice_by_scores
+from pfungst.scores.metrics import choice_by_scores
 
 OPEN = "open-ended"
 _TURN = re.compile(r"(.+), turn (\d+)")

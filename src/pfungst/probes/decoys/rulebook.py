@@ -13,7 +13,7 @@ import numpy.typing as npt
 from pfungst.core import Example
 from pfungst.core.flips import normalise
 from pfungst.core.stats import Interval, interval_of
-from pfungst.scores.exact import choice_by_scores
+from pfungst.scores.metrics import choice_by_scores
 
 if TYPE_CHECKING:
     from pfungst.probes.decoys.sets import DecoySet

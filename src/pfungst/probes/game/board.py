@@ -18,7 +18,6 @@ import numpy.typing as npt
 from pfungst.core import DataError, Example, Query
 from pfungst.probes.game.rules import GameRules
 from pfungst.probes.game.sight import Sight
-from pfungst.world.camera import Basis, camera_basis, camera_directions, estimate_camera, project
 from pfungst.world.constants import (
     ATTRIBUTES,
     BOUND,
@@ -29,12 +28,10 @@ from pfungst.world.constants import (
     RELATION_THRESHOLD,
     RELATIONS,
 )
-from pfungst.world.grid import grid_places, step_places
-from pfungst.world.images import RenderedImage
-from pfungst.world.moved import MovedProgram
-from pfungst.world.programs import Program, Value, answer_text
-from pfungst.world.renderers.pack import Packed, pack
-from pfungst.world.scene import Scene, relationships
+from pfungst.world.legal import grid_places, step_places
+from pfungst.world.programs import MovedProgram, Program, Value, answer_text
+from pfungst.world.renderers.raycast import Packed, RenderedImage, pack
+from pfungst.world.scene import Basis, Scene, camera_basis, camera_directions, estimate_camera, project, relationships
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -173,7 +170,7 @@ class Board:
     @cached_property
     def image_key(self) -> bytes:
         """Everything an image depends on besides the positions."""
-        from pfungst.world.images import renderer_version
+        from pfungst.world.renderers.raycast import renderer_version
 
         known = [renderer_version(), self.size, self.rules.ood, self._plain]
         return json.dumps(known, sort_keys=True, default=list).encode()

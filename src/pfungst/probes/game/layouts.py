@@ -12,7 +12,7 @@ import numpy as np
 
 from pfungst.probes.game.board import Board, Bools, Floats, Ints
 from pfungst.probes.game.enforcers import Enforcers
-from pfungst.world.grid import GridMasks
+from pfungst.world.legal import GridMasks
 
 REJECTION_DRAWS = 200_000
 """Uniform draws before objects are placed one after the other instead."""

@@ -20,7 +20,7 @@ from pfungst.probes.game.verifier import Limits, Verdict, verify
 from pfungst.probes.measure import grouped
 from pfungst.scores import same_answer
 from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH
-from pfungst.world.images import SceneImage
+from pfungst.world.renderers.raycast import SceneImage
 from pfungst.world.scene import Scene
 
 ROUNDS, MOVES = "rounds", "moves.parquet"

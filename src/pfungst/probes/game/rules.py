@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 from pfungst.core import UsageError
 from pfungst.core.settings import option
 from pfungst.world.constants import GRID_BINS, MAX_OBJECTS, MIN_OBJECTS
-from pfungst.world.grid import STEP
 from pfungst.world.legal import PRESETS as LEGALITY
-from pfungst.world.legal import Rules
+from pfungst.world.legal import STEP, Rules
 
 if TYPE_CHECKING:
     from pfungst.probes.game.adversaries import Adversary

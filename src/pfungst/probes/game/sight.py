@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.world.renderers.pack import check_size
+from pfungst.world.renderers.raycast import check_size
 
 if TYPE_CHECKING:
     from pfungst.probes.game.board import Board

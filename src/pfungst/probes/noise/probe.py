@@ -128,11 +128,11 @@ class Noise(RankingProbe):
         # Holm over all partitions of all rankers: one family.
         family = iter(measure.corrected([one for curve in curves for one in curve.drops]))
         curves = [replace(curve, drops=[next(family) for _ in curve.drops]) for curve in curves]
-        first = curves[0]
-        controls = _Controls.of(first.variants, trials, seed)
+        controls = _Controls.of(curves[0].variants, trials, seed)
         if controls is not None:
-            first = replace(first, drops=[replace(first.drops[0], note=controls.sentence()), *first.drops[1:]])
-            curves = [first, *curves[1:]]
+            noted = replace(curves[0].drops[0], note=controls.sentence())
+            curves[0] = replace(curves[0], drops=[noted, *curves[0].drops[1:]])
+        first = curves[0]
         tables = [_partition_table(curve, trials, self.pool_type, seed) for curve in curves]
         if len(curves) > 1:
             tables.append(_ranker_table(curves))
@@ -186,7 +186,9 @@ class _Controls:
             name = "beyond control" if about in against else "beyond controls"
             return measure.difference(name, control, scores[level], clusters, seed, f"{level}, {about}")
 
-        losses = measure.corrected([measure.drop(trials, "clean", name, seed) for name in against])
+        # Not called drops: they are corrected as a family of their own, and disturb by their form alone.
+        costs = [replace(measure.drop(trials, "clean", name, seed), name="cost of control") for name in against]
+        losses = measure.corrected(costs)
         apart = measure.corrected([beyond(scores[name], level, name) for name, level in against.items()])
         mean = np.mean([scores[name] for name in CONTROLS], 0)
         return cls(

@@ -22,9 +22,9 @@ from pfungst.probes.picture.kernels import Pixels
 from pfungst.probes.picture.operations import CLOCK, DIRECTION, TEXT, Band, Operation, made_later
 from pfungst.scores import same_answer
 from pfungst.world import RenderedImage, Scene, SceneImage, answer, answer_text, visible_pixels
-from pfungst.world.camera import camera_basis, camera_directions
 from pfungst.world.constants import CAMERA, COLOR_RGB, LAMPS, MIN_VISIBLE_PIXELS
 from pfungst.world.renderers.look import GROUND_ALBEDO
+from pfungst.world.scene import camera_basis, camera_directions
 
 TRIES = 20
 """Draws before a change is given up."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pfungst.core import Example
-from pfungst.scores.exact import levenshtein
+from pfungst.scores.metrics import levenshtein
 
 # --- what may not be touched ------------------------------------------------------------------------------------------
 

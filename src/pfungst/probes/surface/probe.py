@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from operator import attrgetter, itemgetter
 from pathlib import Path
 
@@ -31,10 +31,9 @@ from pfungst.core.registry import Registry
 from pfungst.core.types import POINTS
 from pfungst.probes import measure
 from pfungst.probes.measure import (
-    Cells,
-    Effect,
     Sheet,
     bars,
+    effect_of,
     effects_of,
     failures,
     heading_of,
@@ -74,10 +73,13 @@ class Surface(Probe):
     name: str = "surface"
 
     def __post_init__(self) -> None:
-        if len(set(self.edits)) != len(self.edits) or not (self.edits or self.translations):
+        if len(self._edits) != len(self.edits) or not (self.edits or self.translations):
             raise UsageError("The edits of the probe surface are different names, joined by +; name at least one.")
-        for one in self.edits:
-            EDITS.get(one)
+
+    @cached_property
+    def _edits(self) -> Mapping[str, Edit]:
+        """The edits by name."""
+        return {name: EDITS.get(name) for name in self.edits}
 
     def check_data(self, data: Dataset) -> None:
         """Whether the translations can be read and belong to the data."""
@@ -104,7 +106,7 @@ class Surface(Probe):
             )
 
     def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
-        about = {name: EDITS.get(name).about for name in self.edits}
+        about = {name: edit.about for name, edit in self._edits.items()}
         if self.translations:
             about[TRANSLATION] = "in another language; choices stay"
         return read(self.name, trials, about, seed)
@@ -124,8 +126,7 @@ class Surface(Probe):
         return Trial(example.id, tuple(variants), KEEPS, {TOUCHED: lengths})
 
     def _texts(self, example: Example, question: Question, seed: int) -> Iterator[tuple[str, float | None, str]]:
-        for name in self.edits:
-            edit: Edit = EDITS.get(name)
+        for name, edit in self._edits.items():
             for level in edit.levels:
                 text = edit(question, Draws(f"{seed} {name} {level} {example.id}"), level)
                 if text is not None and text.strip():
@@ -183,7 +184,11 @@ def read(name: str, trials: Sequence[AnsweredTrial], about: Mapping[str, str], s
         "Each edit is measured on the questions that it can change; clean: of the same questions. The headline is the "
         f"mean over edits{_joined(order)}.",
     )
-    lengths = [_length_effect(label, sheet.levels[label], seed) for label in map(_label, BINS) if label in sheet.levels]
+    lengths = [
+        effect_of(label, sheet.levels[label], seed, f"{label} character{'' if label == '1' else 's'}")
+        for label in map(_label, BINS)
+        if label in sheet.levels
+    ]
     by_characters = measure.table_of(
         "By characters touched",
         lengths,
@@ -203,19 +208,6 @@ def read(name: str, trials: Sequence[AnsweredTrial], about: Mapping[str, str], s
         name, rows, _verdict(clean, disturbed, drop, drops, changed, worst, order), clean, disturbed, drop,
         (by_edit, by_characters), (bars("Drop under every edit", drops), curve), failures(trials),
     )  # fmt: skip
-
-
-def _length_effect(label: str, cells: Cells, seed: int) -> Effect:
-    """Of edits that touch so many characters."""
-    condition = "1 character" if label == "1" else f"{label} characters"
-    return Effect(
-        label,
-        cells.before(label, seed),
-        cells.accuracy(condition, seed),
-        cells.drop(condition, seed),
-        cells.changes(condition, seed),
-        len(cells.scores),
-    )
 
 
 def _joined(order: Sequence[str]) -> str:

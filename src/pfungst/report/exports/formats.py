@@ -8,7 +8,6 @@ is written: numbers stand in the properties of a suite, and a test case holds no
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import logging
@@ -20,22 +19,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 from pfungst.core.files import PARQUET_WRITING
-from pfungst.report.card import CARD_COLUMNS, P_NOTE, card_rows, dashed, format_cell, format_finding
+from pfungst.report.card import CARD_COLUMNS, P_NOTE, card_rows, dashed, format_finding
 from pfungst.report.exports import Source, interval_text, scale_of
-
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
-
-
-def visible(text: str) -> str:
-    """Control characters as the signs that stand for them (␀, ␛): XML, CSV and LaTeX cannot hold them. Tab and line
-    breaks stay."""
-
-    def sign(match: re.Match[str]) -> str:
-        code = ord(match.group())
-        return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else "\ufffd"
-
-    return _CONTROL.sub(sign, text)
-
+from pfungst.report.page import UNICHAR, booktabs, cell_text, csv_bytes, latex_text, visible
 
 FINDING_COLUMNS = {
     "probe": "string", "id": "string", "name": "string", "condition": "string", "headline": "string",
@@ -44,8 +30,6 @@ FINDING_COLUMNS = {
     "note": "string",
 }  # fmt: skip
 """Of findings.csv and findings.parquet. low, high: 95% interval; at_least, at_most: one-sided 95% bounds."""
-
-_FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")
 
 
 def csv_files(source: Source) -> Iterable[tuple[str, bytes]]:
@@ -82,34 +66,6 @@ def _parquet(table: Any) -> bytes:
     return buffer.getvalue()
 
 
-def csv_bytes(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
-    """UTF-8 CSV, safe to open in a spreadsheet."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow([_cell(name) for name in columns])
-    for row in rows:
-        writer.writerow([_cell(value) for value in row])
-    return text.getvalue().encode("utf-8")
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, float) and value != value:
-        return ""
-    if isinstance(value, list):
-        value = json.dumps(value, ensure_ascii=False)
-    return guard(visible(value)) if isinstance(value, str) else value
-
-
-def guard(text: str) -> str:
-    """A spreadsheet runs a cell that begins with = + - @ or a tab as a formula: such a text gets an apostrophe in
-    front. To undo it, take one apostrophe away where one or more stand before such a sign."""
-    return f"'{text}" if _FORMULA.match(text) else text
-
-
-UNICHAR = (
-    r'\providecommand{\unichar}[1]{\ifdefined\Umathchar\symbol{"#1}\else{\ttfamily U+#1}\fi}'
-    "\n"
-)
 _PREAMBLE = (
     r"""\documentclass{article}
 \usepackage[a4paper,landscape,margin=15mm]{geometry}
@@ -121,15 +77,6 @@ _PREAMBLE = (
     + UNICHAR
     + "\\begin{document}\n"
 )
-_SPECIAL = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "_": r"\_", "%": r"\%",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "|": r"\textbar{}", '"': r"\textquotedbl{}", "'": r"\textquotesingle{}", "`": r"\textasciigrave{}",
-    "-": "-{}", "[": "{[}", "]": "{]}", "*": "{*}",
-    "–": r"\textendash{}", "—": r"\textemdash{}", "×": r"\texttimes{}", "±": r"\textpm{}", "\u00a0": "~",
-}  # fmt: skip
-"""A hyphen is followed by {} so that `--` stays two hyphens; brackets and stars after a line break would be read as
-its options."""
 
 
 def latex_files(source: Source) -> Iterable[tuple[str, bytes]]:
@@ -152,42 +99,6 @@ def latex_files(source: Source) -> Iterable[tuple[str, bytes]]:
             parts.append(booktabs(one["title"], one["columns"], rows, one["note"]))
     parts.append("\\end{document}\n")
     yield "tables.tex", "".join(parts).encode("utf-8")
-
-
-def cell_text(cell: Any) -> str:
-    """A table cell in words; n travels with the number."""
-    return f"{format_cell(cell)} (n={cell['n']})" if isinstance(cell, Mapping) else format_cell(cell)
-
-
-def booktabs(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str) -> str:
-    """A booktabs table; the paper it is pasted into loads booktabs and graphicx, and defines UNICHAR."""
-    width = max([len(columns), *map(len, rows)])
-    lines = [
-        "\\begin{table}[!htbp]\n\\centering\n"
-        f"\\caption{{{latex_text(title)}}}\n"
-        "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n"
-        f"\\begin{{tabular}}{{{'l' * width}}}\n\\toprule\n",
-        " & ".join(latex_text(column) for column in columns) + " \\\\\n\\midrule\n",
-        *(" & ".join(latex_text(cell) for cell in row) + " \\\\\n" for row in rows),
-        "\\bottomrule\n\\end{tabular}}\n",
-    ]
-    if note:
-        lines.append(f"\\par\\smallskip{{\\small {latex_text(note)}\\par}}\n")
-    return "".join([*lines, "\\end{table}\n\n"])
-
-
-def latex_text(text: str) -> str:
-    """Text that LaTeX prints as it is, in any of its engines."""
-    return "".join(map(_character, re.sub(r"\s+", " ", visible(text))))
-
-
-def _character(sign: str) -> str:
-    if sign in _SPECIAL:
-        return _SPECIAL[sign]
-    # The letters of Latin-1 are in every T1 font; the signs before them are not.
-    if sign.isascii() or "À" <= sign <= "ÿ":
-        return sign
-    return f"\\unichar{{{ord(sign):04X}}}"
 
 
 @dataclass(frozen=True)

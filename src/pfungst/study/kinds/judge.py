@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from pfungst.api import load_again, part_again
 from pfungst.core import Example, Image, PfungstError, Run, Table, read_config
-from pfungst.report.exports.formats import csv_bytes
+from pfungst.report.page import csv_bytes
 from pfungst.study.items import Content, Field, Item
 from pfungst.study.kinds import (
     Kind,

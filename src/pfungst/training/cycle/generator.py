@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from pfungst.core.files import write_json
 from pfungst.models import load_tensors, save_tensors
-from pfungst.models.batch import END, PAD, START, UNKNOWN
-from pfungst.models.tensors import reading_record
+from pfungst.models.base import END, PAD, START, UNKNOWN
+from pfungst.models.trained import reading_record
 from pfungst.training.cycle.config import CycleConfig
 
 

@@ -14,8 +14,7 @@ from torch import Tensor
 
 from pfungst.core import PfungstError
 from pfungst.models import Batch, Model, Output
-from pfungst.models.base import answer_loss
-from pfungst.models.batch import END, PAD, UNKNOWN
+from pfungst.models.base import END, PAD, UNKNOWN, answer_loss
 from pfungst.training.cycle.config import CycleConfig
 from pfungst.training.cycle.generator import QuestionGenerator, save_generator
 from pfungst.training.cycle.tap import Tap, word_embedding

@@ -15,7 +15,7 @@ from torch import Tensor
 from pfungst.core import DataError, Example
 from pfungst.models import Batch, Trained
 from pfungst.models.encode import Encoder
-from pfungst.models.vocabulary import plain_answer, split_words
+from pfungst.models.trained import plain_answer, split_words
 from pfungst.training.cycle.config import T_SIM
 from pfungst.training.cycle.generator import QuestionGenerator, load_generator
 from pfungst.training.cycle.loss import answer_chances

@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from pfungst.core import PfungstError
 from pfungst.models import Model, Output
-from pfungst.models.batch import PAD
+from pfungst.models.base import PAD
 from pfungst.models.layers import Grid, Regions
 from pfungst.models.scene import SceneTokens
 

@@ -38,7 +38,7 @@ from pfungst.world.renderers.frame import (
 from pfungst.world.renderers.geometry import pixel_box, see
 from pfungst.world.renderers.jit import spread
 from pfungst.world.renderers.look import NEAR_CELLS, SAMPLE_TURN
-from pfungst.world.renderers.pack import Packed
+from pfungst.world.renderers.raycast import Packed
 from pfungst.world.renderers.world import (
     CAMERA,
     COUNT,

@@ -12,7 +12,7 @@ from pfungst.world.renderers.geometry import INF, hit_object, normal, sample_ray
 from pfungst.world.renderers.jit import Vec, along, dot, inlined, jit, mix, scaled, sub, times, unit, vec
 from pfungst.world.renderers.light import DARK, NEAR_STEP, hit_backdrop, list_shadowers
 from pfungst.world.renderers.look import BLUR, METAL_MIX, NEAR_CELLS, NEAR_HALF, SAMPLE_TURN
-from pfungst.world.renderers.pack import Floats, Ints
+from pfungst.world.renderers.raycast import Floats, Ints
 from pfungst.world.renderers.shade import (
     ground,
     list_neighbours,

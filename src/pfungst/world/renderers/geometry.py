@@ -24,7 +24,7 @@ from pfungst.world.renderers.look import (
     SPHERE_RADIUS,
     TOLERANCE,
 )
-from pfungst.world.renderers.pack import CUBE, CYLINDER, SPHERE, Floats, Ints
+from pfungst.world.renderers.raycast import CUBE, CYLINDER, SPHERE, Floats, Ints
 from pfungst.world.renderers.world import (
     CAMERA,
     COS,

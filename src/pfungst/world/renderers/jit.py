@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from numba import njit
 
-from pfungst.world.renderers.pack import Floats
+from pfungst.world.renderers.raycast import Floats
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -31,7 +31,7 @@ from pfungst.world.renderers.look import (
     SPHERE_RADIUS,
     lattice,
 )
-from pfungst.world.renderers.pack import CUBE, SPHERE, Floats, Ints
+from pfungst.world.renderers.raycast import CUBE, SPHERE, Floats, Ints
 from pfungst.world.renderers.world import (
     AIM,
     ARC,

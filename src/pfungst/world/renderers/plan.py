@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from pfungst.core import DataError
 from pfungst.world.constants import BOUND, COLOR_RGB, RADIUS
-from pfungst.world.renderers.pack import check_size
-from pfungst.world.renderers.raycast import render
+from pfungst.world.renderers.raycast import check_size, render
 from pfungst.world.scene import Scene, SceneObject
 
 AnyScene = Scene | Mapping[str, Any]

@@ -31,7 +31,7 @@ from pfungst.world.renderers.look import (
     bounce_directions,
     disc,
 )
-from pfungst.world.renderers.pack import Floats, Ints
+from pfungst.world.renderers.raycast import Floats, Ints
 from pfungst.world.renderers.world import (
     AIM,
     BALL,

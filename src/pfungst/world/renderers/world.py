@@ -29,7 +29,7 @@ from pfungst.world.renderers.look import (
     SUN_DIRECTION,
     SUN_STRENGTH,
 )
-from pfungst.world.renderers.pack import Floats, Ints, Packed
+from pfungst.world.renderers.raycast import Floats, Ints, Packed
 
 CELLS_ALONG, CELLS_ACROSS = 26, 24
 """Patches along the profile (front to top) and across it."""

@@ -146,7 +146,7 @@ def make_policy(settings: A2C, bins: int, seed: int) -> tuple[Policy, Features |
         if not settings.learn:
             raise ProbeError("An adversary that does not learn needs weights: train one and give its file.")
         return policy, network
-    from pfungst.models.tensors import load_tensors
+    from pfungst.models.trained import load_tensors
 
     try:
         policy.load_state_dict(load_tensors(Path(settings.weights))[0])
@@ -159,7 +159,7 @@ def make_policy(settings: A2C, bins: int, seed: int) -> tuple[Policy, Features |
 
 def save_policy(policy: Policy, path: Path, settings: A2C) -> None:
     """Write a policy as safetensors; the settings go along as text."""
-    from pfungst.models.tensors import save_tensors
+    from pfungst.models.trained import save_tensors
 
     save_tensors(path, policy.state_dict(), {"settings": json.dumps(asdict(settings))})
 

@@ -117,7 +117,7 @@ class Judge:
         """(layouts, answers): what it thinks of each."""
         import torch
 
-        from pfungst.models.quick import full_precision
+        from pfungst.models.trained import full_precision
 
         batch = self.encoder.batch(
             [board.example.question] * len(layouts),
