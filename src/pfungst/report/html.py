@@ -84,8 +84,9 @@ def _page(read: Run, numbers: Mapping[str, Any], data: Dataset | None, per_kind:
     summary = None
     if rows:
         drawings = (draw_wide(rows), draw_narrow(rows))
-        reading = _reading(rows, findings, read.left_out)
-        summary = drawn_block(SUMMARY_TITLE, drawings, SUMMARY_COLUMNS, table_rows(rows), stem, reading)
+        summary = drawn_block(
+            SUMMARY_TITLE, drawings, SUMMARY_COLUMNS, table_rows(rows), stem, _reading(rows, findings, read.left_out)
+        )
     looks, prompts = read_kept(run / LOOKS), read_kept(run / PROMPTS)
     said = stored(run, (row["key"] for case in sample.cases for row in case.rows))
     cases = [_case(case, tools, said, looks, prompts, sample.cases) for case in sample.cases]

@@ -210,8 +210,6 @@ def read(name: str, trials: Sequence[AnsweredTrial], about: Mapping[str, str], s
     )  # fmt: skip
 
 
-
-
 def _joined(order: Sequence[str]) -> str:
     """That the levels of an edit count as one, where there are several."""
     several = [levels for levels in measure.grouped(order, heading_of).values() if len(levels) > 1]
