@@ -367,6 +367,8 @@ class AnsweredTrial:
 
 POINTS = "points"
 """Unit of a difference of two percentages."""
+BEYOND = "beyond controls"
+"""Name of a finding: what a disturbance costs beyond what changes with it, such as length. It is said with the drop."""
 FRACTIONS = ("%", POINTS)
 """Units of numbers that are stored as fractions of 1."""
 

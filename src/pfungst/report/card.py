@@ -15,7 +15,7 @@ from typing import Any
 
 from pfungst.core import PfungstError
 from pfungst.core.run import read_numbers
-from pfungst.core.types import FRACTIONS, POINTS
+from pfungst.core.types import BEYOND, FRACTIONS, POINTS
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 
@@ -320,8 +320,15 @@ def verdict(name: str, rows: Sequence[Row], findings: Sequence[Mapping[str, Any]
     kept = [row for row in rows if row.drop is not None and not row.is_control and not row.removes]
     lost = sorted((row for row in kept if row.lost), key=lambda row: -(row.drop or {})["value"])
     if lost:
-        first += f" and loses {format_finding(lost[0].drop)} under {lost[0].probe}"
-        others = [row.probe for row in lost[1:]]
+        beyond = {one["probe"]: row for one in findings for row in one["rows"] if row["name"] == BEYOND}
+        named = [
+            f"{row.probe} ({format_finding(beyond[row.probe])} beyond its controls)"
+            if row.probe in beyond
+            else row.probe
+            for row in lost
+        ]
+        first += f" and loses {format_finding(lost[0].drop)} under {named[0]}"
+        others = named[1:]
         first += f"; {join_words(others)} cost{'s' if len(others) == 1 else ''} accuracy too." if others else "."
     elif kept:
         several = f"none of the {len(kept)} disturbances costs it accuracy"

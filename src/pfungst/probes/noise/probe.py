@@ -34,7 +34,7 @@ from pfungst.core import (
 )
 from pfungst.core.flips import normalise
 from pfungst.core.stats import Floats, compare_paired, holm, interval_of
-from pfungst.core.types import POINTS
+from pfungst.core.types import BEYOND, POINTS
 from pfungst.probes import measure
 from pfungst.probes.noise.appending import (
     PARTITIONS,
@@ -183,7 +183,7 @@ class _Controls:
         scores = {name: measure.scores(trials, name) for name in (*against, *against.values())}
 
         def beyond(control: Floats, level: str, about: str) -> Finding:
-            name = "beyond control" if about in against else "beyond controls"
+            name = "beyond control" if about in against else BEYOND
             return measure.difference(name, control, scores[level], clusters, seed, f"{level}, {about}")
 
         # Not called drops: they are corrected as a family of their own, and disturb by their form alone.
