@@ -320,6 +320,7 @@ def test_a_page_shows_one_table_the_remarks_and_that_rows_are_left_out(folder: P
     (folder / "findings.json").write_text(json.dumps({**findings, "tables": [{**findings["tables"][0], "rows": rows}]}))
     write_pages(folder.parent, Path("docs"))
     page = Path("docs/results/numbers.md").read_text()
+    assert "| yes, with a later remark | It is 9. |" in Path("docs/results/index.md").read_text()
     assert "*2026-11-19: it was read wrongly.*" in page and "18 more rows" in page and "| 12 | 144 |" not in page
     (folder.parent / "pages.toml").write_text(PAGES.replace('"squares"', '"squares 0"'))
     write_pages(folder.parent, Path("docs"))

@@ -178,7 +178,8 @@ def write_index(pages: Sequence[Page], results: Mapping[str, Result]) -> str:
                 result = results[name]
                 star = " *" if result.protocol.made_by else ""
                 link = f"[{result.protocol.title}]({page.name}.md#{name}){star}"
-                rows.append((link, result.answer.status, first_sentence(result.answer.answer)))
+                status = result.answer.status + (", with a later remark" if result.answer.remarks else "")
+                rows.append((link, status, first_sentence(result.answer.answer)))
         lines += ["", f"## {paper}", "", _bare(Table("", ("result", "answer", "in a sentence"), tuple(rows))).rstrip()]
     lines += ["", "## Not run", ""]
     for name, result in results.items():
