@@ -61,9 +61,11 @@ def test_the_largest_loss_is_named_with_its_interval_and_the_others_after_it():
 def test_a_loss_is_named_with_what_it_is_beyond_its_controls():
     beyond = {**number(0.02, -0.05, 0.09, name="beyond controls"), "unit": "points"}
     largest = told([CONTROL, found("noise", 0.8, 0.7, 0.001, [beyond])])[1]
-    assert "loses 10.0 points [5.0, 15.0] under noise (2.0 points [-5.0, 9.0] beyond its controls)." in largest
+    assert (
+        "loses 10.0 points [5.0, 15.0] under noise (2.0 points [-5.0, 9.0] beyond the mean of its controls)." in largest
+    )
     second = told([CONTROL, found("game", 0.8, 0.5, 0.001), found("noise", 0.8, 0.7, 0.001, [beyond])])[1]
-    assert "under game; noise (2.0 points [-5.0, 9.0] beyond its controls) costs accuracy too." in second
+    assert "under game; noise (2.0 points [-5.0, 9.0] beyond the mean of its controls) costs accuracy too." in second
 
 
 def test_without_a_proven_loss_the_verdict_says_what_cannot_be_ruled_out():

@@ -322,7 +322,7 @@ def verdict(name: str, rows: Sequence[Row], findings: Sequence[Mapping[str, Any]
     if lost:
         beyond = {one["probe"]: row for one in findings for row in one["rows"] if row["name"] == BEYOND}
         named = [
-            f"{row.probe} ({format_finding(beyond[row.probe])} beyond its controls)"
+            f"{row.probe} ({format_finding(beyond[row.probe])} beyond the mean of its controls)"
             if row.probe in beyond
             else row.probe
             for row in lost
