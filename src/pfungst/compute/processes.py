@@ -37,7 +37,7 @@ class ProcessWorkers:
     devices : environments of the workers, in turns
     """
 
-    files = True
+    files = heard = True
 
     def __init__(
         self,

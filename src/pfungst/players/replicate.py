@@ -226,7 +226,7 @@ class ReplicatedPlayer(Player):
         with self._in_words():
             for number, chunk, outcome in self._outcomes(self._chunks(queries, problems), queries):
                 if isinstance(outcome, Death):
-                    self._pool.waiting.extendleft(reversed(self._after_death(chunk, outcome.how, queries, problems)))
+                    self._pool.suspects.extendleft(reversed(self._after_death(chunk, outcome.how, queries, problems)))
                     continue
                 if outcome.died:
                     raise PlayerDied(outcome.died)
