@@ -36,7 +36,7 @@ from pfungst.core import (
     UsageError,
 )
 from pfungst.core.code import describe, own_modules
-from pfungst.core.errors import QueriesFailed
+from pfungst.core.errors import QueriesFailed, ended
 from pfungst.core.images import BytesImage, FileImage, NamedImage, ZipImage
 from pfungst.core.settings import parse_settings, split_spec
 from pfungst.core.threads import available_cores, machine_memory
@@ -265,7 +265,8 @@ class ReplicatedPlayer(Player):
         if self._pool.deaths_in_a_row > PATIENCE:
             raise PlayerDied(
                 f"{self.name} is considered down: {self._pool.deaths_in_a_row} of its copies died without an answer in "
-                f"between, the last because: {how}. Its earlier answers are kept; run the same command again to resume."
+                f"between, the last because: {ended(how)} Its earlier answers are kept; run the same command again to "
+                "resume."
             )
         chunk.deaths += 1
         if chunk.deaths == DEATHS - 1 and len(chunk.places) > 1:
@@ -311,10 +312,8 @@ class ReplicatedPlayer(Player):
 
 def _poisonous(name: str, query: Query, how: str = "") -> str:
     because = f"; the last: {how}" if how else ""
-    return (
-        f"{name} was asked {query.question!r:.80}, and {DEATHS} of its copies died on it{because}. "
-        "The question is given up."
-    )
+    said = f"{name} was asked {query.question!r:.80}, and {DEATHS} of its copies died on it{because}"
+    return f"{ended(said)} The question is given up."
 
 
 @contextlib.contextmanager
