@@ -301,12 +301,6 @@ def test_the_default_works_without_torch_and_without_any_other_package():
     ]
 
 
-def test_training_without_torch_names_the_extra():
-    code = "import sys; sys.modules['torch'] = None; from pfungst.text.encoders import train_skip_thoughts"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
-    assert "pip install 'pfungst[torch]'" in said
-
-
 def test_the_default_does_not_load_torch():
     code = "import sys, pfungst.text; pfungst.text.encode(['a car']); print('torch' in sys.modules)"
     assert (

@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pfungst.core import DataError
-from pfungst.core.files import write_atomic
-from pfungst.core.seal import read_sealed, seal
+from pfungst.core.seal import read_sealed
 from pfungst.core.threads import Workers, threads
 from pfungst.text.encoders.base import (
     MAX_WORDS,
@@ -37,7 +36,6 @@ from pfungst.text.encoders.base import (
     gram_buckets,
     unit_rows,
 )
-from pfungst.text.encoders.word_vectors import WordVectors
 
 if TYPE_CHECKING:
     import torch
@@ -187,7 +185,7 @@ class Part:
 class SkipThoughts:
     """A skip-thoughts encoder: the vectors of its parts (uni-skip, bi-skip), each of length 1, side by side.
 
-    Use `SkipThoughts.load`, `load_published` or `train_skip_thoughts` to get one.
+    Use `SkipThoughts.load` or `load_published` to get one.
     """
 
     parts: tuple[Part, ...]
@@ -291,65 +289,9 @@ class SkipThoughts:
         """The same encoder on `numpy` or on a torch device."""
         return replace(self, device=device)
 
-    def expand_vocabulary(self, vectors: WordVectors, *, limit: int | None = None) -> SkipThoughts:
-        """Teach it the words of `vectors`, by the linear map from those vectors to its own (Kiros et al. 2015, 2.2).
-
-        The map, with an intercept, is the least-squares fit over the words both know. `limit`: only the first so many
-        words. Words it knows already keep their vectors.
-        """
-        new_words = [word for word in vectors.words[:limit] if word not in self.vocabulary]
-        shared = [word for word in vectors.words if word in self.vocabulary]
-        size = vectors.dim
-        if len(shared) <= size:
-            raise EncoderError(
-                f"Only {len(shared)} words are known to both the encoder and the word vectors; a map from {size} "
-                "dimensions needs more than that. Are the vectors of the same language, and lower-case?"
-            )
-        known = _with_one(vectors.of(shared))
-        rows = [self.vocabulary[word] for word in shared]
-        parts = []
-        for part in self.parts:
-            matrix = np.linalg.lstsq(known, part.table[rows].astype(np.float64), rcond=None)[0]
-            mapped = (_with_one(vectors.of(new_words)) @ matrix).astype(np.float32)
-            parts.append(replace(part, table=np.concatenate([part.table, mapped])))
-        start = len(self.parts[0].table)
-        vocabulary = {**self.vocabulary, **{word: start + i for i, word in enumerate(new_words)}}
-        source = hashlib.sha256(f"{self.source} {vectors.fingerprint} {limit}".encode()).hexdigest()[:16]
-        return replace(self, parts=tuple(parts), vocabulary=vocabulary, source=source, name=f"{self.name}+words")
-
-    def save(self, path: str | Path, *, half: bool = True, notes: Mapping[str, Any] | None = None) -> None:
-        """Write one safetensors file; `half` stores 16-bit numbers, which halves it and moves vectors by about 1e-3."""
-        from safetensors.numpy import save
-
-        tensors: dict[str, Any] = {"vocabulary": np.frombuffer("\n".join(self.vocabulary).encode(), np.uint8)}
-        if list(self.vocabulary.values()) != list(range(len(self.vocabulary))):
-            raise EncoderError("The rows of the vocabulary are not in order; published models stay in their own files.")
-        kind = np.float16 if half else np.float32
-        if self.grams is not None:
-            tensors["grams"] = self.grams.astype(kind)
-        for number, part in enumerate(self.parts):
-            shared = number > 0 and part.table is self.parts[0].table
-            if not shared:
-                tensors[f"{number}.table"] = np.ascontiguousarray(part.table, dtype=kind)
-            for direction, weights in (("forward", part.forward), ("backward", part.backward)):
-                for field in fields(GRUWeights) if weights is not None else ():
-                    tensors[f"{number}.{direction}.{field.name}"] = getattr(weights, field.name).astype(kind)
-        settings = {
-            "format": FORMAT,
-            "name": self.name,
-            "tokens": self.tokens,
-            "parts": len(self.parts),
-            "reset": "after" if self.reset_after else "before",
-            "unknown": self.unknown,
-            "end": self.end,
-        }
-        # One entry alone: the library writes several in any order, and the same model must give the same bytes.
-        text = json.dumps({**(notes or {}), **settings}, sort_keys=True)
-        write_atomic(path, seal(save(tensors, metadata={"pfungst": text})))
-
     @classmethod
     def load(cls, path: str | Path, *, device: str = "numpy") -> SkipThoughts:
-        """Read a file that `save` wrote."""
+        """Read a model of this package."""
         from safetensors import SafetensorError
         from safetensors.numpy import load
 
@@ -386,10 +328,6 @@ class SkipThoughts:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise EncoderError(f"{path}: the model is incomplete ({error}).") from error
-
-
-def _with_one(rows: FloatArray) -> np.ndarray[Any, np.dtype[np.float64]]:
-    return np.concatenate([rows.astype(np.float64), np.ones((len(rows), 1))], axis=1)
 
 
 FILES = ("dictionary.txt", "utable.npy", "btable.npy", "uni_skip.npz", "bi_skip.npz")

@@ -94,7 +94,7 @@ def get_encoder(name: str | Encoder | None = DEFAULT) -> Encoder:
     | name | what |
     |---|---|
     | `skip-thoughts` | the embedded default, see docs/reference/encoders.md |
-    | `skip-thoughts:FILE` | one that `train_skip_thoughts` made (safetensors) |
+    | `skip-thoughts:FILE` | a file like the embedded one (safetensors) |
     | `skip-thoughts:FOLDER` | the published 4800-dimensional one |
     | `minilm`, `minilm:FOLDER` | all-MiniLM-L6-v2, 384 dimensions |
     | `sentence-transformers:NAME` | any model of that library |
