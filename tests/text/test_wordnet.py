@@ -7,7 +7,6 @@ import random
 import subprocess
 import sys
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -250,27 +249,6 @@ def test_the_licence_of_wordnet_travels_with_the_tables() -> None:
 def test_single_calls_load_no_compiler() -> None:
     code = "import sys; from pfungst.text import wup; wup('dog', 'cat'); sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-@pytest.mark.slow
-def test_the_build_script_makes_the_tables_that_are_shipped(tmp_path: Path) -> None:
-    from tests.text.wordnet_oracle import dict_folder
-
-    try:
-        source = dict_folder()
-    except ImportError as error:
-        pytest.skip(str(error))
-    for pos, name in (("n", "noun"), ("v", "verb")):
-        lines = (" ".join([form, *bases]) for form, bases in wordnet().lexicons[pos].exceptions.items())
-        (tmp_path / f"{name}.exc").write_text("\n".join(lines), "utf-8")
-    script = Path(__file__).resolve().parents[2] / "scripts" / "build_wordnet.py"
-    built = tmp_path / "built.npz"
-    command = [sys.executable, str(script), "--dict", str(source), "--exceptions", str(tmp_path), "--out", str(built)]
-    subprocess.run(command, check=True, capture_output=True)
-    shipped = files("pfungst.text") / "wordnet_data" / "wordnet30.npz"
-    with np.load(built) as mine, shipped.open("rb") as file, np.load(file) as theirs:
-        assert mine.files == theirs.files
-        assert all(np.array_equal(mine[name], theirs[name]) for name in mine.files)
 
 
 def test_many_pairs_are_the_same_on_several_threads() -> None:

@@ -12,8 +12,11 @@ below restrain.v.01 and inhibit.v.04, which WordNet 3.0 puts above each other; h
 
 `wup` and `wups` answer one question at a time; `wup_matrix` and `WupsIndex` are compiled.
 
-The tables travel with the package, built by `scripts/build_wordnet.py`, which says what is stored and why. WordNet is
-Princeton University's; its licence lies beside the data in `wordnet_data/LICENSE.txt`.
+The tables travel with the package; `scripts/build_wordnet.py` of commit 66de31a made them from Princeton's files.
+Synsets are numbered in the order in which NLTK prefers them as subsumers (greatest minimal depth first, then by name),
+so the subsumer of two is the first number that their sorted ancestors share; the distance stored with an ancestor is
+the one NLTK uses, the shortest path over any common ancestor. WordNet is Princeton University's; its licence lies
+beside the data in `wordnet_data/LICENSE.txt`.
 """
 
 from __future__ import annotations
