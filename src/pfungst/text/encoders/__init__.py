@@ -19,7 +19,6 @@ _HOMES = {
     "WordVectors": "word_vectors",
     "check_encoder": "base",
     "get_encoder": "vectors",
-    "list_encoders": "vectors",
     "load_published": "skip_thoughts",
 }
 """Public name -> module that defines it."""

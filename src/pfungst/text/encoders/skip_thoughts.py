@@ -197,8 +197,6 @@ class SkipThoughts:
     """Row for words that are not in the vocabulary, where `grams` is None."""
     grams: FloatArray | None = None
     """(buckets, e) vectors of letter n-grams; an unknown word is the mean of its own. Only with one shared table."""
-    end: int | None = None
-    """Row of an end-of-sentence word that is appended to every sentence; None appends nothing."""
     reset_after: bool = True
     name: str = "skip-thoughts"
     source: str = ""
@@ -219,17 +217,14 @@ class SkipThoughts:
     def fingerprint(self) -> str:
         # The two implementations agree to about 1e-6, which is not the same bytes.
         how = "numpy" if self.device == "numpy" else "torch"
-        return f"skip-thoughts-1:{self.source}:{self.end}:{how}"
+        return f"skip-thoughts-1:{self.source}:None:{how}"
 
     def encode(self, sentences: Sequence[str]) -> FloatArray:
         """Vectors (sentences, dim), float32; only the first `MAX_WORDS` words of a sentence are read."""
         cut = TOKENIZERS[self.tokens]
         spoken = [cut(sentence)[:MAX_WORDS] for sentence in check_sentences(sentences)]
         distinct: dict[str, int] = {}
-        # +1: row 0 of the local table is the end-of-sentence word.
-        rows = [[distinct.setdefault(word, len(distinct)) + 1 for word in one] for one in spoken]
-        if self.end is not None:
-            rows = [[*one, 0] if one else one for one in rows]
+        rows = [[distinct.setdefault(word, len(distinct)) for word in one] for one in spoken]
         tables = [self._vectors(part, list(distinct)) for part in self.parts]
         by_length: dict[int, list[int]] = {}
         for position, one in enumerate(rows):
@@ -268,14 +263,12 @@ class SkipThoughts:
 
     def of(self, words: Sequence[str]) -> FloatArray:
         """Vectors (words, e) that the first part's GRU reads."""
-        return self._vectors(self.parts[0], list(words))[1:]
+        return self._vectors(self.parts[0], list(words))
 
     def _vectors(self, part: Part, words: list[str]) -> FloatArray:
-        """Vectors of the end-of-sentence word (row 0) and of `words`."""
-        table = np.zeros((len(words) + 1, part.table.shape[1]), np.float32)
-        if self.end is not None:
-            table[0] = part.table[self.end]
-        for row, word in enumerate(words, start=1):
+        """Vectors of the words."""
+        table = np.zeros((len(words), part.table.shape[1]), np.float32)
+        for row, word in enumerate(words):
             known = self.vocabulary.get(word)
             if known is not None:
                 table[row] = part.table[known]
@@ -320,7 +313,6 @@ class SkipThoughts:
                 tokens=settings["tokens"],
                 unknown=settings["unknown"],
                 grams=tensors["grams"].astype(np.float32) if "grams" in tensors else None,
-                end=settings["end"],
                 reset_after=settings["reset"] == "after",
                 name=settings["name"],
                 source=source,
@@ -331,15 +323,14 @@ class SkipThoughts:
 
 
 FILES = ("dictionary.txt", "utable.npy", "btable.npy", "uni_skip.npz", "bi_skip.npz")
-UNKNOWN, END = "UNK", "<eos>"
+UNKNOWN = "UNK"
 
 
-def load_published(folder: str | Path, *, device: str | None = None, end_of_sentence: bool = False) -> SkipThoughts:
+def load_published(folder: str | Path, *, device: str | None = None) -> SkipThoughts:
     """Load the five published files (`FILES`) from one folder; the `.pkl` files beside them are not read.
 
-    Vectors have 4800 dimensions and length sqrt 2 (two parts of length 1), as in the papers. `end_of_sentence` appends
-    `<eos>` to every sentence, which its authors advise for sentences without final punctuation. `device`: a torch
-    device, or `numpy`; by default the GPU, else torch on the CPU, else numpy.
+    Vectors have 4800 dimensions and length sqrt 2 (two parts of length 1), as in the papers. `device`: a torch device,
+    or `numpy`; by default the GPU, else torch on the CPU, else numpy.
     """
     home = Path(folder)
     missing = [name for name in FILES if not (home / name).is_file()]
@@ -351,9 +342,8 @@ def load_published(folder: str | Path, *, device: str | None = None, end_of_sent
     words = [line.strip() for line in (home / "dictionary.txt").read_text("utf-8").splitlines()]
     # The released program keeps the last of two equal words.
     vocabulary = {word: row for row, word in enumerate(words)}
-    for word in (UNKNOWN, END):
-        if word not in vocabulary:
-            raise EncoderError(f"{home / 'dictionary.txt'}: the word {word} is missing.")
+    if UNKNOWN not in vocabulary:
+        raise EncoderError(f"{home / 'dictionary.txt'}: the word {UNKNOWN} is missing.")
     uni = Part(_table(home / "utable.npy", len(words)), _gru(home / "uni_skip.npz", "encoder"))
     both = _gru(home / "bi_skip.npz", "encoder"), _gru(home / "bi_skip.npz", "encoder_r")
     bi = Part(_table(home / "btable.npy", len(words)), *both)
@@ -367,7 +357,6 @@ def load_published(folder: str | Path, *, device: str | None = None, end_of_sent
         vocabulary=vocabulary,
         tokens="penn",
         unknown=vocabulary[UNKNOWN],
-        end=vocabulary[END] if end_of_sentence else None,
         reset_after=True,
         name="skip-thoughts-published",
         source=_content([home / name for name in FILES]),

@@ -128,11 +128,6 @@ def _load(name: str, stamp: tuple[int, int] | None) -> Encoder:
     return encoder
 
 
-def list_encoders() -> list[str]:
-    """Names for `get_encoder`, those of other packages included."""
-    return ENCODERS.names()
-
-
 CHUNK = 2048
 """Sentences between two points a run can resume from."""
 SMALLEST = 32

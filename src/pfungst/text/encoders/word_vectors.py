@@ -54,10 +54,10 @@ class WordVectors:
         return rows
 
     @classmethod
-    def read(cls, path: str | Path, *, limit: int | None = None) -> WordVectors:
+    def read(cls, path: str | Path) -> WordVectors:
         """Read word2vec binary (`.bin`), GloVe or word2vec text (`.txt`, `.vec`), or `.npz` with `words` and `vectors`.
 
-        Text and binary files may be gzipped. `limit` reads only the first so many words.
+        Text and binary files may be gzipped.
         """
         file = Path(path)
         kind = file.with_suffix("").suffix if file.suffix == ".gz" else file.suffix
@@ -65,12 +65,10 @@ class WordVectors:
             raise DataError.at(file, "", "there is no such word vector file.")
         try:
             if kind == ".npz":
-                found, rows = _read_npz(file, limit)
+                found, rows = _read_npz(file)
             else:
                 with _open(file) as stream:
-                    found, rows = (
-                        _read_binary(stream, file, limit) if kind == ".bin" else _read_text(stream, file, limit)
-                    )
+                    found, rows = _read_binary(stream, file) if kind == ".bin" else _read_text(stream, file)
         except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
             raise DataError.at(file, "", f"the file cannot be read ({error}).") from error
         if not found:
@@ -87,7 +85,7 @@ def _open(file: Path) -> IO[bytes]:
     return gzip.open(file) if file.suffix == ".gz" else open(file, "rb")  # type: ignore[return-value]
 
 
-def _read_npz(file: Path, limit: int | None) -> tuple[list[str], FloatArray]:
+def _read_npz(file: Path) -> tuple[list[str], FloatArray]:
     try:
         with np.load(file, allow_pickle=False) as archive:
             # A member that does not begin as an array does comes as bytes.
@@ -98,10 +96,10 @@ def _read_npz(file: Path, limit: int | None) -> tuple[list[str], FloatArray]:
         ) from error
     if found.ndim != 1 or found.dtype.kind != "U" or rows.ndim != 2 or len(found) != len(rows):
         raise DataError.at(file, "", "`words` must be n strings and `vectors` an array (n, dim).")
-    return [str(word) for word in found[:limit]], rows[:limit].astype(np.float32)
+    return [str(word) for word in found], rows.astype(np.float32)
 
 
-def _read_text(stream: IO[bytes], file: Path, limit: int | None) -> tuple[list[str], FloatArray]:
+def _read_text(stream: IO[bytes], file: Path) -> tuple[list[str], FloatArray]:
     found: list[str] = []
     rows: list[FloatArray] = []
     size = 0
@@ -120,8 +118,6 @@ def _read_text(stream: IO[bytes], file: Path, limit: int | None) -> tuple[list[s
             raise DataError.at(file, f"line {number}", f"not a word and {size} numbers.")
         found.append(word)
         rows.append(row)
-        if len(found) == limit:
-            break
     return found, np.stack(rows) if rows else np.zeros((0, 0), np.float32)
 
 
@@ -132,12 +128,11 @@ def _numbers(pieces: list[str]) -> FloatArray | None:
         return None
 
 
-def _read_binary(stream: IO[bytes], file: Path, limit: int | None) -> tuple[list[str], FloatArray]:
+def _read_binary(stream: IO[bytes], file: Path) -> tuple[list[str], FloatArray]:
     header = stream.readline(100).split()
     if len(header) != 2 or not all(piece.isdigit() for piece in header) or int(header[1]) == 0:
         raise DataError.at(file, "line 1", "a word2vec file begins with the number of words and the dimension.")
     count, size = int(header[0]), int(header[1])
-    count = count if limit is None else min(count, limit)
     found: list[str] = []
     blocks: list[bytes] = []
     for number in range(count):
