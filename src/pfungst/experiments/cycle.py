@@ -35,6 +35,8 @@ class Variant:
     """What differs from the settings of the cycle; None for the plain model."""
     hides: bool = False
     """Some words of all that the model reads while it learns are hidden."""
+    against: str = ""
+    """The variant that it is compared with besides the base: the two differ in one thing."""
 
 
 VARIANTS = {
@@ -43,16 +45,17 @@ VARIANTS = {
     "a-consistency": Variant("+ A-consistency", {"gating": False}),
     "gating": Variant("+ Gating", {}),
     "base-hidden": Variant("base, words hidden", None, True),
-    "gating-hidden": Variant("+ Gating, words hidden", {}, True),
-    "gating-unattended": Variant("+ Gating, whole image", {"attended": False}),
+    "gating-hidden": Variant("+ Gating, words hidden", {}, True, "base-hidden"),
+    "gating-unattended": Variant("+ Gating, whole image", {"attended": False}, against="gating"),
+    "gating-forced": Variant("+ Gating, words forced", {"feedback": "forced"}, against="gating"),
+    "gating-sample": Variant("+ Gating, questions sampled", {"feedback": "sample"}, against="gating"),
 }
 """What a study trains. The first four are the rows of a block of Table 2; each adds a part to the one before it, the
 fourth is the whole scheme. The next two are ours: words are hidden from the plain model, as a control, and from the
-whole scheme, in generated questions too. In the last, the generator is told of the whole image instead of what the
-model attended to (end of Section 5.2)."""
+whole scheme, in generated questions too. Then the generator is told of the whole image instead of what the model
+attended to (end of Section 5.2). The last two say how the second pass gets its question, whatever the settings of the
+cycle say: `forced` is no generated question, `sample` is one."""
 TABLE_2 = tuple(VARIANTS)[:4]
-CONTROL = "base-hidden"
-"""What a scheme with hidden words is compared with too."""
 JUDGED = ("base", "gating")
 """The variants of Table 4."""
 WRITING = ("gating", "gating-unattended")
@@ -79,7 +82,8 @@ class CycleStudy:
     models: tuple[str, ...] = option(("butd", "pythia"), free=True)
     """Models of the zoo."""
     variants: tuple[str, ...] = option(TABLE_2, free=True)
-    """Ways of training: base, q-consistency, a-consistency, gating, base-hidden, gating-hidden, gating-unattended."""
+    """Ways of training: base, q-consistency, a-consistency, gating, base-hidden, gating-hidden, gating-unattended,
+    gating-forced, gating-sample."""
     seeds: int = option(5, free=True)
     """Runs of every model and variant."""
     preset: str = "features"
