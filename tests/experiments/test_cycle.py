@@ -288,6 +288,15 @@ def test_intervals_cover_seeds_and_pictures() -> None:
     assert np.isnan(Scores(same, np.zeros(100, np.int64)).interval()["low"])
 
 
+def test_base_and_whole_scheme_can_have_more_seeds_than_the_rest() -> None:
+    config = CycleStudy(models=("a", "b"), variants=TABLE_2, seeds=3, other_seeds=1)
+    assert [*config.runs()][:8] == [f"{model}-{variant}-0" for model in "ab" for variant in TABLE_2]
+    assert [*config.runs()][8:] == [f"{m}-{v}-{s}" for s in (1, 2) for m in "ab" for v in ("base", "gating")]
+    assert len(dataclasses.replace(config, other_seeds=0).runs()) == 24
+    with pytest.raises(PfungstError, match="other_seeds cannot be more than seeds"):
+        dataclasses.replace(config, other_seeds=4)
+
+
 def test_wrong_settings_are_told(prepared: Prepared, tmp_path: Path) -> None:
     with pytest.raises(PfungstError, match="no variant 'x'"):
         CycleStudy(variants=("x",))

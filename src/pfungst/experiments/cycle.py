@@ -86,6 +86,8 @@ class CycleStudy:
     gating-forced, gating-sample."""
     seeds: int = option(5, free=True)
     """Runs of every model and variant."""
+    other_seeds: int = option(0, free=True)
+    """Runs of the variants other than `base` and `gating`; 0: as many."""
     preset: str = "features"
     """Sizes of the models; `compact` if a model has no such preset. Their own CNN is left out. `photographs`: sizes,
     dropout and start as in `pfungst reproduce photographs`."""
@@ -161,8 +163,8 @@ class CycleStudy:
         splits = [spec.partition(":")[0] for spec in self.rephraser]
         if not splits or len(set(splits)) < len(splits):
             raise UsageError("Name at least one rephraser, and each kind once.")
-        if min(self.seeds, self.jobs) < 1:
-            raise UsageError("A study needs at least one seed and one job.")
+        if min(self.seeds, self.jobs) < 1 or not 0 <= self.other_seeds <= self.seeds:
+            raise UsageError("A study needs at least one seed and one job, and other_seeds cannot be more than seeds.")
 
     @property
     def sees(self) -> str:
@@ -171,7 +173,9 @@ class CycleStudy:
 
     def runs(self) -> dict[str, tuple[str, str, int]]:
         """Name -> model, variant, seed; seed by seed, so that a study cut short is still paired."""
-        every = [(m, v, s) for s in range(self.seeds) for m in self.models for v in self.variants]
+        few = self.other_seeds or self.seeds
+        seeds = {variant: self.seeds if variant in JUDGED else few for variant in self.variants}
+        every = [(m, v, s) for s in range(self.seeds) for m in self.models for v, most in seeds.items() if s < most]
         return {"-".join(map(str, key)): key for key in every}
 
 
