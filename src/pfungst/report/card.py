@@ -185,6 +185,16 @@ def too_few(findings: Sequence[Mapping[str, Any]]) -> str:
     return few_images(cards) or few_images(others)
 
 
+def how_many(config: Mapping[str, Any]) -> str:
+    """How many questions a run asked about, and in how many wordings."""
+    examples, originals = config["data"]["examples"], config["data"].get("originals")
+    if config.get("logs"):
+        return f"{examples:,} recorded replies"
+    if originals in (None, examples):
+        return f"{examples:,} questions"
+    return f"{originals:,} questions in {examples:,} wordings"
+
+
 def few_images(shown: Sequence[Mapping[str, Any]]) -> str:
     """What few images mean for these numbers, in a sentence or two; empty where there are enough."""
     known = [(row.get("effective") or row["clusters"], row) for row in shown if row.get("value") is not None]
