@@ -68,7 +68,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare runs on the examples all have: paired differences, intervals, tests, flips, ranks."""
-    from pfungst.report.card import narrow
+    from pfungst.report.card import few_images
     from pfungst.report.compare import compare as compare_two
     from pfungst.report.compare import leaderboard, matchers_differ, notes
     from pfungst.report.compare_html import too_few, write_comparison
@@ -86,7 +86,7 @@ def compare(
         write_comparison(board, html, data_of(first.path, first.run.config, "the page will have no images"))
     shown = [one for row in two for one in (row.first, row.second, row.difference)]
     beside = notes(board.runs, [(row.probe, row.variant) for row in two]) if two else ()
-    told = (matchers_differ(board.runs), narrow(jsonable(shown)) or too_few(board), *board.notes, *beside)
+    told = (matchers_differ(board.runs), few_images(jsonable(shown)) or too_few(board), *board.notes, *beside)
     for sentence in dict.fromkeys(filter(None, told)):
         print(f"pfungst: {sentence}", file=sys.stderr)
     if as_json:
@@ -277,12 +277,12 @@ def gate(
     For <= the upper bound counts, for >= the lower one. Percentages are fractions: 0.05 or 5%.
     """
     from pfungst.report import gate as gates
-    from pfungst.report.card import format_finding, narrow
+    from pfungst.report.card import few_images, format_finding
 
     verdicts = gates.gate(run, require, label=label)
     if sentence := Run.open(run, label).missing:
         print(f"pfungst: {sentence}", file=sys.stderr)
-    if few := narrow([verdict.finding for verdict in verdicts]):
+    if few := few_images([verdict.finding for verdict in verdicts]):
         print(f"pfungst: {few}", file=sys.stderr)
     if junit is not None:
         write_atomic(junit, gates.junit(run, verdicts, label=label))
