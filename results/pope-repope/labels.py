@@ -27,7 +27,9 @@ def main() -> None:
     answers, out = Path(sys.argv[1]), Path(sys.argv[2])
     out.mkdir(parents=True, exist_ok=True)
     again = {
-        name: {(row["image"], row["text"]): row["label"] for row in read(answers / f"repope/coco_repope_{name}.json.gz")}
+        name: {
+            (row["image"], row["text"]): row["label"] for row in read(answers / f"repope/coco_repope_{name}.json.gz")
+        }
         for name in SETS
     }
     asked = {}
