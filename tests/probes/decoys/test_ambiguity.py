@@ -89,5 +89,6 @@ def test_where_every_question_has_fallbacks_the_conclusion_is_over_the_kind_that
     clear = [one for one in trials if not one.trial.notes["fallbacks"].get("qou")]
     own = found(findings, "accuracy", "QoU" + OWN)
     assert own.value == pytest.approx(np.mean([one.scores[place] for one in clear])) and own.n == len(clear) > 0
-    assert f"No question of QoU+IoU is without. Over the {len(clear)} whose QoU decoys are" in findings.verdict
+    assert "No question of QoU+IoU is without a fallback. Over the" in findings.verdict
+    assert f" Over the {len(clear)} whose QoU decoys are without" in findings.verdict
     assert "100.0% [" in findings.verdict  # of the IoU decoys come from the fallback

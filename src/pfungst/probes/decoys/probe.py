@@ -163,12 +163,13 @@ def read(probe: str, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
         rows += [shown[-1][1], *worth]
         apart = _apart(own, len(main.trials), shown[-1][1], worth)
     elif fallbacks and not own.trials:
-        parts = [(one, one.accuracy(seed, one.name + OWN)) for one in _own_parts(columns, headline)]
-        rows += [accuracy for _, accuracy in parts]
-        apart = f" No question of {headline} is without. " + " ".join(
-            f"Over the {len(one.trials):,} whose {one.name} decoys are, it finds the right answer among these in "
-            f"{measure.with_interval(accuracy)}, chance {measure.percent(one.chance)}."
-            for one, accuracy in parts
+        apart = f" No question of {headline} is without a fallback."
+    for part in _own_parts(columns, headline) if fallen else ():
+        accuracy = part.accuracy(seed, part.name + OWN)
+        rows.append(accuracy)
+        apart += (
+            f" Over the {len(part.trials):,} whose {part.name} decoys are without, it finds the right answer among "
+            f"these in {measure.with_interval(accuracy)}, chance {measure.percent(part.chance)}."
         )
     base = accuracies["Random"] if "Random" in accuracies else accuracies["clean"]
     drop = drops[0] if drops else None
