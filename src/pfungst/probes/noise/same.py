@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -42,34 +43,34 @@ def meanings(examples: Iterable[Example]) -> dict[str, set[str]]:
 class ContentWords:
     """The content words of the questions of a pool, by word; what is written twice counts twice."""
 
-    kinds: npt.NDArray[np.str_]
+    kinds: tuple[str, ...]
     sizes: npt.NDArray[np.int64]
     places: Mapping[tuple[str, int], npt.NDArray[np.int64]]
 
     @classmethod
-    def of(cls, pool: Sequence[str]) -> ContentWords:
+    @lru_cache(maxsize=2)  # several rankers rank one pool
+    def of(cls, pool: tuple[str, ...]) -> ContentWords:
         words = [_numbered(question) for question in pool]
         places: dict[tuple[str, int], list[int]] = {}
         for place, some in enumerate(words):
             for word in some:
                 places.setdefault(word, []).append(place)
         return cls(
-            np.array([kind_of(question) for question in pool]),
+            tuple(map(kind_of, pool)),
             np.array([len(some) for some in words]),
             {word: np.array(some) for word, some in places.items()},
         )
 
     def same(self, question: str, least: float) -> list[int]:
         """Places of questions that ask for the same kind of thing and have this share of the words in common."""
-        words = _numbered(question)
-        common = np.zeros(len(self.sizes))
+        words, kind = _numbered(question), kind_of(question)
+        common = np.zeros(len(self.sizes), np.int64)
         for word in words:
             if word in self.places:
                 common[self.places[word]] += 1
-        either = len(words) + self.sizes - common
-        share = np.divide(common, either, out=np.ones(len(common)), where=either > 0)
-        places: list[int] = np.flatnonzero((share >= least) & (self.kinds == kind_of(question))).tolist()
-        return places
+        near = np.flatnonzero(common >= least * len(words))
+        either = len(words) + self.sizes[near] - common[near]
+        return [place for place in near[common[near] >= least * either].tolist() if self.kinds[place] == kind]
 
 
 def _numbered(question: str) -> list[tuple[str, int]]:
