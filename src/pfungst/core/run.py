@@ -18,7 +18,7 @@ from pfungst.core.flips import FLIPS
 from pfungst.core.settings import shaped
 from pfungst.core.spec import labelled, read_config
 from pfungst.core.store import AnswerStore
-from pfungst.core.trials import COLUMNS, trials_schema
+from pfungst.core.trials import COLUMNS, READ, trials_schema
 from pfungst.core.types import Answer, Finding, Findings
 
 if TYPE_CHECKING:
@@ -178,16 +178,21 @@ class Run:
         self, probe: str, columns: Sequence[str], only: Iterable[int] | None = None
     ) -> Iterator[tuple[int, pa.Table]]:
         """Some columns of a probe's trials, row group by row group. A trial lies in one group as a whole."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         path = self.file(probe)
         with reading(path, self._hint), pq.ParquetFile(path, **PARQUET_READING) as file:
-            if missing := [name for name in columns if name not in file.schema_arrow.names]:
+            missing = [name for name in columns if name not in file.schema_arrow.names]
+            if any(name not in READ for name in missing):
                 raise PfungstError(
                     f"{path} was written by an earlier version: it has no column {missing[0]}. {self._hint}"
                 )
             for number in range(file.num_row_groups) if only is None else only:
-                yield number, file.read_row_group(number, columns=list(columns))
+                part = file.read_row_group(number, columns=[name for name in columns if name not in missing])
+                for name in missing:
+                    part = part.append_column(name, pa.nulls(len(part), pa.int32()))
+                yield number, part.select(list(columns))
 
     def _as_asked(
         self, probes: Sequence[str], where: Sequence[Condition], whole: bool

@@ -34,7 +34,7 @@ from pfungst.core import (
 )
 from pfungst.core.stats import Floats, compare_paired, holm, interval_of
 from pfungst.core.types import BEYOND, POINTS
-from pfungst.probes import measure
+from pfungst.probes import measure, reading
 from pfungst.probes.noise.appending import (
     PARTITIONS,
     THRESHOLDS,
@@ -78,6 +78,8 @@ class Noise(RankingProbe):
     """Appended instead, with as many words: the question itself, sentences that ask nothing, random questions.
     `first`: as long as the first partition. `all`: random questions as long as each further partition, too. `none`."""
     same: float = SAME
+    fit: bool = False
+    """Count only the questions that the player read whole, with whatever was appended."""
     name: str = "noise"
 
     def check_data(self, data: Dataset) -> None:
@@ -134,6 +136,7 @@ class Noise(RankingProbe):
             yield " ".join(["random", *([str(number + 1)] if number else [])]), _as_long(drawn, length)
 
     def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
+        trials, fitting = self._fitting(trials)
         clean = measure.accuracy(trials, "clean", seed)
         curves = [_Curve.of(ranker, self._variants(ranker), trials, seed) for ranker in self._rankers()]
         # Holm over all partitions of all rankers: one family.
@@ -151,12 +154,42 @@ class Noise(RankingProbe):
             tables.append(_ranker_table(curves))
         if controls is not None:
             tables.insert(0, controls.table())
+        reads = reading.read(trials, str, seed)
+        if reads:
+            tables.insert(0 if controls is None else 1, reading.table(reads, "appended"))
+        else:
+            tables[0] = replace(tables[0], note=f"{tables[0].note} {reading.UNTOLD}".strip())
+        words = next((one.sentence() for one in reads if one.title == first.variants[0]), "")
+        said = " ".join(filter(None, (_verdict(self, clean, first, controls), words, fitting, left_out)))
         return Findings(
             self.name,
-            (clean, *(one for curve in curves for one in curve.findings()), *(controls.findings() if controls else ())),
-            f"{_verdict(self, clean, first, controls)} {left_out}".strip(), clean, first.levels[0], first.drops[0],
+            (
+                clean, *(one for curve in curves for one in curve.findings()),
+                *(controls.findings() if controls else ()), *reading.findings(reads),
+            ),
+            said, clean, first.levels[0], first.drops[0],
             tuple(tables), _figures(clean, curves), measure.worst(trials, "clean", first.variants[0]),
         )  # fmt: skip
+
+    def lost(self, trial: AnsweredTrial) -> float:
+        """What the drop is the mean of."""
+        first = self._variants(self._rankers()[0])[0]
+        return math.nan if self.fit and _is_cut(trial) else trial.scores[0] - trial.of(first)[1]
+
+    def _fitting(self, trials: Sequence[AnsweredTrial]) -> tuple[Sequence[AnsweredTrial], str]:
+        """The trials that count, and how many do not."""
+        if not self.fit:
+            return trials, ""
+        if not any(any(trial.readings) for trial in trials):
+            return trials, f"{reading.UNTOLD} So none was left out."
+        fits = [not _is_cut(trial) for trial in trials]
+        if not any(fits):
+            raise ProbeError(
+                f"The player reads none of the {len(fits):,} questions whole, with all that is appended: append fewer "
+                f"basic questions (k={self.partitions}), or ask without fit=yes. The answers are kept."
+            )
+        some = f"{fits.count(False):,} of {len(fits):,} questions were left out because the player did not read them "
+        return measure.chosen(trials, fits), f"{some}whole, with all that was appended."
 
     def _left_out(self, trials: Sequence[AnsweredTrial]) -> str:
         """How many questions of the pool were no noise; nothing where nobody counted."""
@@ -177,6 +210,10 @@ class Noise(RankingProbe):
     def _variants(self, ranker: str) -> list[str]:
         prefix = f"{ranker} " if len(self._rankers()) > 1 else ""
         return [prefix + name for name in partition_names(self.partitions)]
+
+
+def _is_cut(trial: AnsweredTrial) -> bool:
+    return any(one is not None and one.cut > 0 for one in trial.readings)
 
 
 def _as_long(texts: Sequence[str], words: int) -> str:
