@@ -132,7 +132,7 @@ class Noise(RankingProbe):
             )
         rng = np.random.default_rng([seed, zlib.crc32(example.id.encode())])
         for number, length in enumerate(lengths if self.controls == "all" else lengths[:1]):
-            drawn = [others[place] for place in rng.integers(len(others), size=length)]
+            drawn = others[rng.integers(len(others), size=length)].tolist()
             yield " ".join(["random", *([str(number + 1)] if number else [])]), _as_long(drawn, length)
 
     def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
