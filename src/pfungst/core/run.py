@@ -18,7 +18,7 @@ from pfungst.core.flips import FLIPS
 from pfungst.core.settings import shaped
 from pfungst.core.spec import labelled, read_config
 from pfungst.core.store import AnswerStore
-from pfungst.core.trials import COLUMNS, row_groups, trials_schema
+from pfungst.core.trials import COLUMNS, READ, row_groups, trials_schema
 from pfungst.core.types import Answer, Finding, Findings
 
 if TYPE_CHECKING:
@@ -181,15 +181,21 @@ class Run:
         self, probe: str, columns: Sequence[str], only: Iterable[int] | None = None
     ) -> Iterator[tuple[int, pa.Table]]:
         """Some columns of a probe's trials, row group by row group. A trial lies in one group as a whole."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         path = self.file(probe)
         with reading(path, self._hint):
-            if missing := set(columns).difference(pq.read_schema(path).names):
+            missing = sorted(set(columns).difference(pq.read_schema(path).names))
+            if not set(missing) <= {*READ}:
                 raise PfungstError(
                     f"{path} was written by an earlier version: it has no column {min(missing)}. {self._hint}"
                 )
-            yield from row_groups(path, columns, only)
+            there = [name for name in columns if name not in missing]
+            for number, part in row_groups(path, there, only):
+                for name in missing:
+                    part = part.append_column(name, pa.nulls(len(part), pa.int32()))
+                yield number, part.select(list(columns))
 
     def _as_asked(
         self, probes: Sequence[str], where: Sequence[Condition], whole: bool
