@@ -49,10 +49,12 @@ class GamesConfig:
     """Mini-games for each player and adversary."""
     budget: int = 100
     """Moved scenes to ask about, for each question."""
+    draws: int = 20_000
+    """Moves to try per question, refused and repeated ones included."""
     setting: tuple[str, ...] = ()
     """A setting of the adversaries, key=value. Repeatable."""
-    preset: str = "paper"
-    """The rules: paper, paper-literal or code."""
+    preset: str = "paper-places"
+    """The rules: paper, paper-places, paper-literal or code."""
     device: str = option("cpu", free=True)
     """Where the players run: cpu, cuda, cuda:1."""
     on: str = option("local", free=True)
@@ -66,7 +68,9 @@ class GamesConfig:
         from pfungst.probes.game.rules import GameSettings
 
         options = split_settings(self.setting, what=f"adversary {adversary}")
-        return GameSettings(adversary, self.size, self.seeds, options=options, budget=self.budget, preset=self.preset)
+        return GameSettings(
+            adversary, self.size, self.seeds, options=options, budget=self.budget, draws=self.draws, preset=self.preset
+        )
 
     def recipe(self, player: str) -> Recipe:
         from pfungst.players.resolving import Recipe
@@ -142,17 +146,20 @@ def _examine(shard: Shard, *, jobs: Mapping[str, GameJob]) -> bytes:
 
 
 def tables(results: Sequence[Result]) -> list[Table]:
-    """Tables 2, 4 or 5, B.1 and B.3, and success against budget."""
-    from pfungst.probes.game.tables import apart, budget_table, table_2, table_4, table_b1, table_b3
+    """Every adversary beside its controls, Tables 2, 4 or 5, B.1 and B.3, and success against budget."""
+    from pfungst.probes.game import tables as of_the_game
 
-    results = apart(results)
+    played = of_the_game.apart(results)
+    results = of_the_game.with_controls(played)
     names = dict.fromkeys(result.adversary for result in results)
     return [
-        table_2(results),
-        *(table_4(results, name) for name in names),
-        table_b1(results),
-        table_b3(results),
-        budget_table(results),
+        of_the_game.table_controls(played),
+        of_the_game.table_search(results),
+        of_the_game.table_2(results),
+        *(of_the_game.table_4(results, name) for name in names),
+        of_the_game.table_b1(results),
+        of_the_game.table_b3(results),
+        of_the_game.budget_table(results),
     ]
 
 
@@ -164,8 +171,10 @@ def figures(results: Sequence[Result]) -> list[Figure]:
 
 
 def _record(results: Sequence[Result]) -> dict[str, object]:
+    from pfungst.probes.game.tables import with_controls
+
     names = ("player", "adversary", "runs", "counts")
-    return {"games": [{name: getattr(result, name) for name in names} for result in results]}
+    return {"games": [{name: getattr(result, name) for name in names} for result in with_controls(results)]}
 
 
 EXPERIMENT = Experiment("games", GamesConfig, run, tables, figures, _record)

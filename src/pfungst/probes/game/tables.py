@@ -11,18 +11,21 @@ from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 
-from pfungst.core import Figure, PfungstError, Table, read_config
+from pfungst.core import Figure, Finding, PfungstError, Table, read_config
 from pfungst.core.stats import interval_of
 from pfungst.probes.game.results import (
+    SEARCH,
     Result,
     budget_figure,
     convergence_figure,
     distribution_figure,
     is_won,
+    search_rows,
     type_figure,
 )
 from pfungst.probes.game.rows import ROUNDS, BoardSummary, read_round
 from pfungst.probes.game.rules import GameSettings
+from pfungst.probes.measure import P_COLUMNS, corrected, difference, mean, p_cells
 
 _T_TEST = "One-sided t-test over mini-games, H0: no drop; no test with a single one."
 BASELINE = "rsg"
@@ -36,6 +39,8 @@ def read_result(folder: Path) -> Result:
     if settings is None:
         names = ", ".join(probe["name"] for probe in config["probes"])
         raise PfungstError(f"{folder} is a run without the game; its probes are: {names}.")
+    if "draws" not in settings and settings["preset"] == "paper":  # an earlier version, which called the places so
+        settings = {**settings, "preset": "paper-places"}
     game = GameSettings(**{name: value for name, value in settings.items() if name != "name"})
     files = [folder / "game" / ROUNDS / f"round-{number:05d}.parquet" for number in range(game.seeds)]
     rounds = [read_round(file) for file in files if file.exists()]
@@ -59,6 +64,11 @@ def apart(results: Sequence[Result]) -> list[Result]:
         else one
         for one in results
     ]
+
+
+def with_controls(results: Sequence[Result]) -> list[Result]:
+    """Each result with that of its control behind it, where it has one."""
+    return [each for one in results for each in (one, one.control) if each is not None]
 
 
 def _rules(one: Result) -> str:
@@ -196,6 +206,55 @@ def table_b3(results: Sequence[Result]) -> Table:
         "Differences are of the same questions, with intervals over images."
     )
     return Table("Adversaries side by side (B.3)", columns, tuple(rows), note)
+
+
+def table_controls(results: Sequence[Result]) -> Table:
+    """Every adversary beside what it must beat: its uniform policy, and random legal scenes."""
+    columns = (
+        "Model", "Mini-game size", "adversary", "control", "fooled by the adversary", "fooled by the control",
+        "difference", *P_COLUMNS,
+    )  # fmt: skip
+    about, pairs = [], []
+    for player, size, found in _by_player(results):
+        for name, one in found.items():
+            for control in (one.control, found.get(BASELINE)):
+                if control is not None and control is not one:
+                    about.append((player, size, name, control.adversary))
+                    pairs.append(_fooled_by(one, control))
+    tested = corrected([change for _, _, change in pairs])
+    rows = tuple(
+        (*names, ours, theirs, change, *p_cells(change))
+        for names, (ours, theirs, _), change in zip(about, pairs, tested, strict=True)
+    )
+    note = (
+        "Of the questions both played, right or wrong before; differences with intervals over images. The uniform "
+        f"policy may draw and ask as much as its adversary, by the same rules. {BASELINE}: random legal scenes, with "
+        "the queries of its own game."
+    )
+    return Table("Adversaries beside their controls", columns, rows, note)
+
+
+def _fooled_by(one: Result, control: Result) -> tuple[Finding, Finding, Finding]:
+    """Share fooled by both, and the difference, on questions both played."""
+    ours, theirs = _by_question(one, is_won), _by_question(control, is_won)
+    both = [name for name in ours if name in theirs]
+    images = [image for image, _ in both]
+    first, second = [ours[name] for name in both], [theirs[name] for name in both]
+    shares = mean("fooled", first, images, 0), mean("fooled", second, images, 0)
+    return *shares, difference("difference", first, second, images, 0)
+
+
+def table_search(results: Sequence[Result]) -> Table:
+    """How much every adversary tried on a question."""
+    names = (*SEARCH, "entropy")
+    rows = []
+    for one in results:
+        tried = search_rows(one.boards)
+        spent = sum(board.out_of_draws for board in one.boards)
+        rows.append((one.player, one.size, one.adversary, *(tried.get(name) for name in names), spent))
+    columns = ("Model", "Mini-game size", "adversary", *SEARCH.values(), "entropy of the policy in the end",
+               "out of draws before out of queries")  # fmt: skip
+    return Table("How much was tried on a question", columns, tuple(rows), "Entropy: as a share of a uniform policy's.")
 
 
 def _drop(found: Result | None, before: str, after: str, clean: float | None = None) -> str:

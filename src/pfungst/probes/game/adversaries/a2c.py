@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ class A2C:
     weights: str = ""
     """A safetensors file of `a2c_networks.save_policy`: a whole policy, trained before."""
     learn: bool = True
-    """False plays a policy from `weights` on questions it has not seen."""
+    """False plays a policy from `weights` on questions it has not seen; without weights, the uniform one."""
     imitate: float = 1.0
     """Weight of the self-imitation loss: in every update, and then alone until the policy plays what it found; 0 leaves
     it out."""
@@ -93,7 +94,6 @@ class A2C:
     """Maximum number of updates that learn only from imitation, once the queries are spent. They ask nothing."""
     leave_fooled: bool = True
     """Spend nothing more on a question that is won. False goes on learning from it."""
-    max_steps: int = 5000
     patience: int = 40
     """Updates in a row without a new scene to ask about after which a question is given up: it has no legal move, or
     none that was not tried."""
@@ -117,6 +117,11 @@ class A2C:
 
     def attack(self, game: MiniGame, rng: np.random.Generator) -> None:
         train(self, game, rng)
+
+    @property
+    def untrained(self) -> A2C:
+        """Its control: draws its moves in the same way from a policy that stays uniform."""
+        return replace(self, learn=False, weights="", features="own")
 
 
 @dataclass(frozen=True)
@@ -146,7 +151,7 @@ class PlainA2C(A2C):
 
 
 def train(settings: A2C, game: MiniGame, rng: np.random.Generator) -> Policy:
-    """Play until every question is won, the budget is spent or nothing new is tried; returns the policy."""
+    """Play until every question is won, its queries or draws are spent or nothing new is tried; returns the policy."""
     policy, network = make_policy(settings, game.rules.bins, int(rng.integers(1 << 31)))
     table = BoardTable(game, settings, network, rng)
     memory = Memory(table, game.rules.bins)
@@ -161,13 +166,7 @@ def train(settings: A2C, game: MiniGame, rng: np.random.Generator) -> Policy:
             optimiser.step()
 
     idle = [0] * len(game.boards)
-    for _ in range(settings.max_steps):
-        live = game.live()
-        if not settings.leave_fooled:
-            live = [n for n in range(len(game.boards)) if game.old_answer(n) is not None and game.left(n) > 0]
-        live = [number for number in live if idle[number] < settings.patience]
-        if not live:
-            break
+    while live := [n for n in game.live(won=not settings.leave_fooled) if idle[n] < settings.patience]:
         if len(live) > settings.boards:
             live = sorted(rng.choice(live, settings.boards, replace=False).tolist())
         before = [game.queries(number) for number in live]
@@ -235,6 +234,7 @@ def _round(
         drawn, layouts, logs = [], [], []
         for at, number in enumerate(live):
             cells, log_p = table.sample(number, x[at], y[at], rng)
+            game.entropy[number] = table.entropy(number, x[at], y[at])
             which += [number] * len(cells)
             drawn += list(cells)
             layouts += list(game.boards[number].positions(cells))
@@ -292,6 +292,11 @@ class BoardTable:
         independent."""
         heads = torch.from_numpy(self.heads[number])
         return (x[heads, :, None] + y[heads, None, :]).flatten(1)
+
+    def entropy(self, number: int, x: torch.Tensor, y: torch.Tensor) -> float:
+        """Of the heads of one board, as a share of uniform ones'; x, y as for `joint`."""
+        logs = torch.stack([x, y])[:, torch.from_numpy(self.heads[number])].detach()
+        return float(-(logs.exp() * logs).sum(-1).mean() / math.log(logs.shape[-1]))
 
     def sample(
         self, number: int, x: torch.Tensor, y: torch.Tensor, rng: np.random.Generator
