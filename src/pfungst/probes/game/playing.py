@@ -237,7 +237,8 @@ def play_ahead(
         stores.append(store)
     # Those that ask most first: nothing is left to wait for in the end.
     parts = [members[i : i + together] for members in groups.values() for i in range(0, len(members), together)]
-    order = sorted(parts, key=lambda members: -sum(plans[member["job"]].budget for member in members))
+    asked = [[plans[member["job"]].budget * len(member["examples"]) for member in members] for members in parts]
+    order = [parts[at] for at in sorted(range(len(parts)), key=lambda at: -sum(asked[at]))]
     shards = [
         Shard(0, f"{hashlib.sha256(json.dumps(members).encode()).hexdigest()[:16]}.zip", members) for members in order
     ]

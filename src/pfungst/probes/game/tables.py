@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
-from pfungst.core import Figure, Finding, PfungstError, Table, read_config
+from pfungst.core import Figure, PfungstError, Table, read_config
 from pfungst.core.stats import interval_of
 from pfungst.probes.game.results import (
     SEARCH,
@@ -25,7 +27,7 @@ from pfungst.probes.game.results import (
 )
 from pfungst.probes.game.rows import ROUNDS, BoardSummary, read_round
 from pfungst.probes.game.rules import GameSettings
-from pfungst.probes.measure import P_COLUMNS, corrected, difference, mean, p_cells
+from pfungst.probes.measure import P_COLUMNS, corrected, difference, grouped, mean, p_cells
 
 _T_TEST = "One-sided t-test over mini-games, H0: no drop; no test with a single one."
 BASELINE = "rsg"
@@ -209,39 +211,58 @@ def table_b3(results: Sequence[Result]) -> Table:
 
 
 def table_controls(results: Sequence[Result]) -> Table:
-    """Every adversary beside what it must beat: its uniform policy, and random legal scenes."""
-    columns = (
-        "Model", "Mini-game size", "adversary", "control", "fooled by the adversary", "fooled by the control",
-        "difference", *P_COLUMNS,
-    )  # fmt: skip
-    about, pairs = [], []
-    for player, size, found in _by_player(results):
-        for name, one in found.items():
-            for control in (one.control, found.get(BASELINE)):
-                if control is not None and control is not one:
-                    about.append((player, size, name, control.adversary))
-                    pairs.append(_fooled_by(one, control))
-    tested = corrected([change for _, _, change in pairs])
-    rows = tuple(
-        (*names, ours, theirs, change, *p_cells(change))
-        for names, (ours, theirs, _), change in zip(about, pairs, tested, strict=True)
+    """Every adversary beside its uniform policy and beside the others, random legal scenes among them."""
+    pairs = []
+    for _, _, found in _by_player(results):
+        pairs += [(one, one.control) for one in found.values() if one.control is not None]
+        pairs += combinations(found.values(), 2)
+    pairs, shares = _fooled_by(pairs)
+    cells = tuple(
+        (one.player, one.size, one.adversary, other.adversary, *row)
+        for (one, other), row in zip(pairs, shares, strict=True)
     )
+    columns = ("Model", "Mini-game size", "adversary", "beside", "fooled", "fooled by the other", "difference",
+               *P_COLUMNS)  # fmt: skip
     note = (
         "Of the questions both played, right or wrong before; differences with intervals over images. The uniform "
         f"policy may draw and ask as much as its adversary, by the same rules. {BASELINE}: random legal scenes, with "
         "the queries of its own game."
     )
-    return Table("Adversaries beside their controls", columns, rows, note)
+    return Table("Adversaries beside their controls", columns, cells, note)
 
 
-def _fooled_by(one: Result, control: Result) -> tuple[Finding, Finding, Finding]:
-    """Share fooled by both, and the difference, on questions both played."""
-    ours, theirs = _by_question(one, is_won), _by_question(control, is_won)
-    both = [name for name in ours if name in theirs]
-    images = [image for image, _ in both]
-    first, second = [ours[name] for name in both], [theirs[name] for name in both]
-    shares = mean("fooled", first, images, 0), mean("fooled", second, images, 0)
-    return *shares, difference("difference", first, second, images, 0)
+def table_sizes(results: Sequence[Result]) -> Table:
+    """Every adversary in mini-games of other sizes than the smallest, beside that."""
+    every = grouped(with_controls(results), lambda one: (one.player, one.adversary)).values()
+    pairs = [(one, some[0]) for some in (sorted(same, key=attrgetter("size")) for same in every) for one in some[1:]]
+    pairs, shares = _fooled_by(pairs)
+    cells = tuple(
+        (one.player, one.adversary, f"{other.size}, {one.size}", *row)
+        for (one, other), row in zip(pairs, shares, strict=True)
+    )
+    columns = ("Model", "adversary", "Mini-game sizes", "fooled in the larger", "fooled in the smaller", "difference",
+               *P_COLUMNS)  # fmt: skip
+    note = "Of the questions played in both; a question played several times counts by its mean. Intervals over images."
+    return Table("Sizes side by side", columns, cells, note)
+
+
+Pair = tuple[Result, Result]
+
+
+def _fooled_by(pairs: Sequence[Pair]) -> tuple[list[Pair], list[tuple[Any, ...]]]:
+    """The pairs that have questions in common; for each the share that both fool, and the difference, tested."""
+    kept, shares, changes = [], [], []
+    for one, other in pairs:
+        ours, theirs = _by_question(one, is_won), _by_question(other, is_won)
+        both = [name for name in ours if name in theirs]
+        if both:
+            images = [image for image, _ in both]
+            first, second = [ours[name] for name in both], [theirs[name] for name in both]
+            kept.append((one, other))
+            shares.append((mean("fooled", first, images, 0), mean("fooled", second, images, 0)))
+            changes.append(difference("difference", first, second, images, 0))
+    rows = [(*pair, change, *p_cells(change)) for pair, change in zip(shares, corrected(changes), strict=True)]
+    return kept, rows
 
 
 def table_search(results: Sequence[Result]) -> Table:

@@ -43,6 +43,8 @@ BEST_OF = 4
 PICTURE_SIDE = 64
 AT_ONCE = 256
 """Remembered questions in one update of `Memory.settle`."""
+UNTRAINED_UPDATES = 10
+"""Whose moves an adversary that learns nothing draws at once."""
 LOOK_EVERY = 10
 """Updates of `Memory.settle` between two looks whether it is done."""
 
@@ -120,8 +122,11 @@ class A2C:
 
     @property
     def untrained(self) -> A2C:
-        """Its control: draws its moves in the same way from a policy that stays uniform."""
-        return replace(self, learn=False, weights="", features="own")
+        """Its control: draws its moves in the same way from a policy that stays uniform, those of ten updates at once,
+        since it learns nothing between them."""
+        patience = -(-self.patience // UNTRAINED_UPDATES)
+        samples = self.samples * UNTRAINED_UPDATES
+        return replace(self, learn=False, weights="", features="own", samples=samples, patience=patience)
 
 
 @dataclass(frozen=True)
