@@ -45,7 +45,7 @@ def test_the_control_draws_every_cell_alike_and_learns_nothing(small: list[Examp
     policy, _ = a2c.make_policy(PLAIN.untrained, 7, seed=1)
     table = a2c.BoardTable(game, PLAIN.untrained, None, np.random.default_rng(1))
     x, y, _ = table.decide(policy, [0])
-    assert table.entropy(0, x[0], y[0]) == pytest.approx(1.0)
+    assert table.entropies([0], x, y) == pytest.approx([1.0])
     cells, _ = a2c.BoardTable(game, a2c.PlainA2C(samples=4900), None, np.random.default_rng(2)).sample(
         0, x[0], y[0], np.random.default_rng(3)
     )

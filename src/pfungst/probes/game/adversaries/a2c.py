@@ -235,11 +235,11 @@ def _round(
     game, settings = table.game, table.settings
     with _one_thread():
         x, y, values = table.decide(policy, live)
+        game.entropy.update(zip(live, table.entropies(live, x, y), strict=True))
         which: list[int] = []
         drawn, layouts, logs = [], [], []
         for at, number in enumerate(live):
             cells, log_p = table.sample(number, x[at], y[at], rng)
-            game.entropy[number] = table.entropy(number, x[at], y[at])
             which += [number] * len(cells)
             drawn += list(cells)
             layouts += list(game.boards[number].positions(cells))
@@ -278,6 +278,8 @@ class BoardTable:
         # "Each head is randomly assigned to a unique object" (section 5). A head that sees its object needs no lot.
         lots = settings.heads == "paper"
         self.heads = [(rng.permutation(MAX_OBJECTS) if lots else np.arange(MAX_OBJECTS))[: len(b)] for b in boards]
+        self.moving = torch.tensor([[head in mine for head in range(MAX_OBJECTS)] for mine in self.heads])
+        """(boards, heads): whether a head moves an object."""
         self.layouts = [Layouts(board) for board in boards]
         self.cheap = game.enforcers.without("pixels")
         self.tokens = torch.tensor(np.stack([question_tokens(b.example.question, QUESTION_LENGTH) for b in boards]))
@@ -298,10 +300,13 @@ class BoardTable:
         heads = torch.from_numpy(self.heads[number])
         return (x[heads, :, None] + y[heads, None, :]).flatten(1)
 
-    def entropy(self, number: int, x: torch.Tensor, y: torch.Tensor) -> float:
-        """Of the heads of one board, as a share of uniform ones'; x, y as for `joint`."""
-        logs = torch.stack([x, y])[:, torch.from_numpy(self.heads[number])].detach()
-        return float(-(logs.exp() * logs).sum(-1).mean() / math.log(logs.shape[-1]))
+    @torch.no_grad()
+    def entropies(self, numbers: list[int], x: torch.Tensor, y: torch.Tensor) -> list[float]:
+        """The mean over the heads that move something, as a share of uniform heads'; x, y as decided for them."""
+        both = -((x.exp() * x).sum(-1) + (y.exp() * y).sum(-1)) / (2 * math.log(x.shape[-1]))
+        moving = self.moving[numbers]
+        shares: list[float] = ((both * moving).sum(1) / moving.sum(1)).tolist()
+        return shares
 
     def sample(
         self, number: int, x: torch.Tensor, y: torch.Tensor, rng: np.random.Generator
