@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -85,7 +85,7 @@ class Noise(RankingProbe):
     def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
         self.check_data(data)
         rankings = self.rankings(data)
-        pool = pool_questions(self.pool, data, self.pool_type, self.pool_limit) if self.controls != "none" else []
+        pool = self._control_pool(data)
         for number, example in enumerate(data.originals):
             query = measure.clean_query(example)
             variants = [Variant("clean", query)]
@@ -97,13 +97,28 @@ class Noise(RankingProbe):
                     noisy = replace(query, question=append(example.question, basic, self.words))
                     variants.append(Variant(name, noisy, level=level))
             ours = split(rankings[0][number].questions, self.partitions)
-            for name, text in self._controls(example, ours, pool, seed):
+            for name, text in self._controls(example, ours, *pool, seed):
                 control = replace(query, question=append(example.question, [text], self.words))
                 variants.append(Variant(name, control, role="control"))
             yield Trial(example.id, tuple(variants), KEEPS, notes)
 
+    def _control_pool(self, data: Dataset) -> tuple[Sequence[str], Mapping[str, Sequence[int]]]:
+        """The pool that `random` is drawn from, and where in it each question stands."""
+        if self.controls == "none":
+            return [], {}
+        pool = pool_questions(self.pool, data, self.pool_type, self.pool_limit)
+        places: dict[str, list[int]] = {}
+        for place, text in enumerate(pool):
+            places.setdefault(normalise(text), []).append(place)
+        return pool, places
+
     def _controls(
-        self, example: Example, parts: Sequence[Sequence[str]], pool: Sequence[str], seed: int
+        self,
+        example: Example,
+        parts: Sequence[Sequence[str]],
+        pool: Sequence[str],
+        places: Mapping[str, Sequence[int]],
+        seed: int,
     ) -> Iterator[tuple[str, str]]:
         """Name and text of each control of one question."""
         if self.controls == "none":
@@ -111,7 +126,8 @@ class Noise(RankingProbe):
         lengths = [len(" ".join(part).split()) for part in parts]
         yield "repeat", _as_long([example.question], lengths[0])
         yield "filler", _as_long([FILLER], lengths[0])
-        others = [text for text in pool if normalise(text) != normalise(example.question)]
+        own = places.get(normalise(example.question), ())
+        others = len(pool) - len(own)
         if not others:
             raise ProbeError(
                 f"The pool has no question but {example.question!r:.80} to draw the control `random` from: name "
@@ -119,8 +135,11 @@ class Noise(RankingProbe):
             )
         rng = np.random.default_rng([seed, zlib.crc32(example.id.encode())])
         for number, length in enumerate(lengths if self.controls == "all" else lengths[:1]):
-            drawn = [others[place] for place in rng.integers(len(others), size=length)]
-            yield " ".join(["random", *([str(number + 1)] if number else [])]), _as_long(drawn, length)
+            drawn = rng.integers(others, size=length)
+            for place in own:
+                drawn += drawn >= place
+            texts = [pool[place] for place in drawn]
+            yield " ".join(["random", *([str(number + 1)] if number else [])]), _as_long(texts, length)
 
     def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
         clean = measure.accuracy(trials, "clean", seed)
