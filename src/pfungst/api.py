@@ -34,6 +34,7 @@ from pfungst.core.finished import note
 from pfungst.core.progress import shown_in
 from pfungst.core.settings import describe_settings
 from pfungst.core.spec import labelled
+from pfungst.core.trials import readings_in
 from pfungst.core.types import no_progress
 
 DEFAULT_PROBES = ("control", "blind")
@@ -212,6 +213,7 @@ def rescore(
     player = StoredPlayer(
         was["name"], was["fingerprint"], was.get("reads_scenes", False), was.get("reads_ids", False), failed,
         frozenset(was.get("takes", ())), was.get("reads_images", True),
+        {key: one for probe in probes for key, one in readings_in(path / "trials" / f"{probe.name}.parquet").items()},
     )  # fmt: skip
     reading = matcher or config.get("matcher", "")
     score, reader = get_metric(part.metric), get_matcher(reading) if reading else None

@@ -16,8 +16,8 @@ from pfungst.experiments import perform
 from pfungst.experiments.basic_questions import EXPERIMENT as DATA
 from pfungst.experiments.basic_questions import BasicQuestionsConfig, pool_of
 from pfungst.experiments.noise import CUT, EXPERIMENT, UNPREPARED, VQABQ, Noised, NoiseStudy, chosen, falls, model_of
+from pfungst.probes.noise import normalise
 from pfungst.probes.noise.bqd import BasicQuestions
-from pfungst.probes.noise.ranking import normalise
 
 THINGS = ("car", "truck", "cat", "dog", "table", "phone", "tree", "boat", "man", "cup")
 

@@ -106,11 +106,12 @@ def play(
 
 
 def _print(folder: Path, as_json: bool) -> None:
-    from pfungst.probes.game import read_result, table_2, table_4, table_b1
+    from pfungst.probes.game import read_result, table_2, table_4, table_b1, with_controls
     from pfungst.report.card import read_extras, read_findings
 
     result = read_result(folder)
-    tables = [table_2([result]), table_4([result], result.adversary), table_b1([result])]
+    both = with_controls([result])
+    tables = [table_2(both), table_4([result], result.adversary), table_b1(both)]
     extras = read_extras(folder, "game")
     findings = read_findings(folder)
     if as_json:

@@ -130,7 +130,7 @@ class Exam:
             asker = Asker(self.player, store, budget=spec.max_queries, progress=self.progress, place=place)
             asker.reading, asker.blind = reading, self.data.blind
             trials: Mapping[str, Iterable[Trial]] = {probe.name: self._trials(probe, asker) for probe in self.probes}
-            scoring = Scoring(self.score, self.matcher, ById(self.data), self.out, self.progress)
+            scoring = Scoring(self.score, self.matcher, ById(self.data), self.out, self.progress, self.player)
             answer: Answering = Filling(asker, spec.max_errors)
             stops: dict[str, Stop] = {}
             if spec.precision is not None or spec.budget is not None:

@@ -14,15 +14,15 @@ import json
 import sqlite3
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pfungst.core.errors import PfungstError, PfungstWarning, PlayerError, StoreError
 from pfungst.core.files import storable, write_ahead
-from pfungst.core.types import Answer, Player, Query
+from pfungst.core.types import Answer, Player, Query, Reading
 
 if TYPE_CHECKING:
     import numpy as np
@@ -287,9 +287,9 @@ class KeyIndex:
 
     def read(self, db: sqlite3.Connection) -> None:
         """Add what a store holds behind the rows known so far."""
-        query = "SELECT last, heads FROM batches WHERE last > ? ORDER BY last"
-        for last, heads in db.execute(query, (self._last,)).fetchall():
-            self.add(heads, last)
+        batches = db.execute("SELECT last, heads FROM batches WHERE last > ? ORDER BY last", (self._last,)).fetchall()
+        if batches:
+            self.add(b"".join(heads for _, heads in batches), batches[-1][0])
 
     def find(self, heads: bytes) -> list[int]:
         """The rows of all that may be among these keys, in increasing order."""
@@ -337,6 +337,11 @@ class StoredPlayer(Player):
     """Queries that have no answer: their questions, and what went wrong."""
     takes: frozenset[str] = frozenset()
     reads_images: bool = True
+    readings: Mapping[str, Reading] = field(default_factory=dict)
+    """What it read of its queries, by key, as far as it told."""
+
+    def reading(self, queries: Sequence[Query]) -> Sequence[Reading | None]:
+        return [self.readings.get(query.key(self.fingerprint)) for query in queries]
 
     def answer(self, queries: Sequence[Query]) -> Sequence[Answer]:
         raise PlayerError(

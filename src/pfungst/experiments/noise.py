@@ -2,7 +2,8 @@
 
 Every player is asked open questions with the basic questions of GBQD and of YNBQD appended, in seven levels, as the
 LASSO ranks them and as eight other rankers do; then, by the LASSO over GBQD, with the question cut after 26 words, with
-other lambdas, without the papers' preprocessing (Table 8), and by Algorithm 1 (VQABQ, Tables 5 to 7).
+other lambdas, without the papers' preprocessing (Table 8), and by Algorithm 1 (VQABQ, Tables 5 to 7). But for Table 8,
+what asks the same as a main question is left out of its pool (`probes.noise.same`), which the papers did not do.
 
 What is asked is one run folder for each player, so every number can be walked back to its answers.
 """
@@ -169,11 +170,13 @@ def chosen(config: NoiseStudy) -> Dataset:
 
 def _rank(config: NoiseStudy, data: Dataset, folder: Path, progress: Progress) -> dict[str, Made]:
     """Every ranking that is appended, by the name of its probe."""
+    from pfungst.probes.noise.bqd import chosen as examples_of
     from pfungst.probes.noise.bqd import main_question
     from pfungst.probes.noise.ranking import LAMBDA, RankSettings
+    from pfungst.probes.noise.same import SAME
 
     device = None if config.device == "cpu" else config.device
-    base = RankSettings(config.rankers[0], config.encoder, tol=config.tol)
+    base = RankSettings(config.rankers[0], config.encoder, tol=config.tol, same=SAME)
     lambdas = [lam for lam in config.lambdas if base.ranker == "lasso" and lam != LAMBDA]
     pools = pools_of(POOLS, config.pools, data)
     for pool, questions in pools.items():
@@ -191,7 +194,11 @@ def _rank(config: NoiseStudy, data: Dataset, folder: Path, progress: Progress) -
     jobs += [(_name("GBQD", lam), pools["GBQD"], replace(base, lam=lam)) for lam in lambdas]
     jobs.append((UNPREPARED, mixed, replace(base, keep_main_questions=True)))
     main = [main_question(example) for example in data]
-    return {name: make(name, folder, main, pool, settings, progress, device=device) for name, pool, settings in jobs}
+    known = [*data.whole, *(example for spec in config.pools for example in examples_of(spec, data, "all")[1])]
+    return {
+        name: make(name, folder, main, pool, settings, progress, device=device, known=known)
+        for name, pool, settings in jobs
+    }
 
 
 def _pool_file(folder: Path, pool: str) -> Path:
@@ -489,18 +496,18 @@ def _vqabq(result: Noised) -> list[Table]:
 def _rankings(result: Noised) -> Table:
     return Table(
         "Rankings",
-        ("", "pool", "time", "gap: median", "largest", "shared", "sha256"),
+        ("", "pool", "left out", "time", "gap: median", "largest", "shared", "sha256"),
         tuple(
             (
-                name, f"{one.pool:,}", f"{one.seconds:,.0f} s",
+                name, f"{one.pool:,}", "–" if one.left_out is None else f"{one.left_out:.1f}", f"{one.seconds:,.0f} s",
                 *("–" if gap is None else f"{gap:.1e}" for gap in (one.gap, one.largest_gap)),
                 f"{result.overlap[name]:.1f}",
                 next(iter(one.files.values()))["sha256"][:16],
             )
             for name, one in result.made.items()
         ),
-        f"Of {result.questions:,} main questions. Shared: of the 21 basic questions, those that the first ranker chose "
-        "over the same pool, too.",
+        f"Of {result.questions:,} main questions. Left out: questions of the pool that ask the same, on average. "
+        "Shared: of the 21 basic questions, those that the first ranker chose over the same pool, too.",
     )  # fmt: skip
 
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from pfungst.core import Answer, Framing, MissingExtra, Player, PlayerDied, PlayerError, Query
 from pfungst.core.errors import ended
+from pfungst.core.fingerprint import digest
 from pfungst.core.types import Terms
 from pfungst.players.chat_api import DataURLs
 from pfungst.players.dispatch import Background, by_image
-from pfungst.players.hashing import digest
 from pfungst.players.options import InspectOptions
 
 _FAILURES_IN_A_ROW = 10

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pfungst.core import Answer, Dataset, Player, PlayerError, Query
-from pfungst.players.hashing import digest
+from pfungst.core.fingerprint import digest
 from pfungst.players.reference import PlayerAround
 from pfungst.probes.noise.appending import append, count_appended
 from pfungst.probes.noise.bqd import BasicQuestions, pool_questions
@@ -67,8 +67,8 @@ class VqabqPlayer(PlayerAround):
         ]
 
     def _rank(self, main: Sequence[str]) -> list[tuple[Sequence[str], Sequence[float]]]:
-        keep = self._settings.keep_main_questions
-        found = rank(main, self._pool, self._ranker, k=APPENDED, keep_main_questions=keep)
+        keep, same = self._settings.keep_main_questions, self._settings.same
+        found = rank(main, self._pool, self._ranker, k=APPENDED, keep_main_questions=keep, same=same)
         return [
             ([self._pool[i] for i in row], scores)
             for row, scores in zip(found.indices.tolist(), found.scores.tolist(), strict=True)

@@ -82,7 +82,8 @@ def number(value: float | None, unit: str = "%") -> str:
         return "–"
     if unit in FRACTIONS:
         return f"{100 * value:.1f}{'%' if unit == '%' else f' {unit}'}"
-    return f"{value:.3g}{' ' + unit if unit else ''}"
+    plain = f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return f"{plain}{' ' + unit if unit else ''}"
 
 
 def format_finding(finding: Mapping[str, Any] | None) -> str:

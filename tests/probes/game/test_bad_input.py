@@ -29,7 +29,7 @@ def test_a_scene_without_a_legal_move_is_counted(
     adversary: str, small: list[Example], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Objects that must stand ten apart have no legal place on a grid six wide.
-    monkeypatch.setitem(GAMES, "tight", replace(GAMES["paper"], name="tight", legality=Rules(gap=10.0)))
+    monkeypatch.setitem(GAMES, "tight", replace(GAMES["paper-places"], name="tight", legality=Rules(gap=10.0)))
     options: dict[str, Any] = {"patience": 3} if adversary.startswith("a2c") else {}
     settings = GameSettings(size=2, seeds=1, adversary=adversary, options=options, budget=5, preset="tight")
     player = ScenePlayer(small)

@@ -129,11 +129,13 @@ def test_scenes_of_other_rules_are_tried_as_they_were_shown(here: Path) -> None:
     (here / "weak.py").write_text(PLAYER.replace(">= 2 else", '>= 1 and query.scene["image_size"] == [224, 224] else'))
     plain = ("--json", "--strips", "0", "--fairness", "none")
     run(*WORDS, "--out", "code", "--preset", "code", *plain)
-    found = json.loads(run(*WORDS, "--out", "paper", "--transfer", "code", *plain))
+    found = json.loads(run(*WORDS, "--out", "places", "--transfer", "code", *plain))
     (row,) = found["extras"]["tables"][0]["rows"]
     assert row[1] > 0 and row[2]["value"] == 1.0
-    beside = tables([read_result(Path("code")), read_result(Path("paper"))])[0]
-    assert beside.columns[3:5] == ("Average Accuracy, cross-entropy", "Average Accuracy, cross-entropy (paper)")
+    beside = {table.title: table for table in tables([read_result(Path("code")), read_result(Path("places"))])}
+    assert beside["Results of the games (Table 2)"].columns[3:5] == (
+        "Average Accuracy, cross-entropy", "Average Accuracy, cross-entropy (paper-places)",
+    )  # fmt: skip
 
 
 @pytest.mark.slow

@@ -24,10 +24,11 @@ from pfungst.core import (
     Query,
     UsageError,
 )
+from pfungst.core.fingerprint import digest
 from pfungst.core.settings import parse_settings, settings_of, split_settings, split_spec
 from pfungst.core.store import AnswerStore
 from pfungst.core.types import Progress, Variant
-from pfungst.players.hashing import digest, unit
+from pfungst.players.hashing import unit
 from pfungst.players.judging import section
 from pfungst.players.judging.prompt import (
     JUDGE,

@@ -27,7 +27,7 @@ from pfungst.core import (
 )
 from pfungst.core.registry import Registry
 from pfungst.core.types import POINTS
-from pfungst.probes import measure
+from pfungst.probes import measure, reading
 from pfungst.probes.measure import (
     Sheet,
     bars,
@@ -152,15 +152,20 @@ def read(name: str, trials: Sequence[AnsweredTrial], about: Mapping[str, str], s
         },
         "Insertions, deletions and replacements of characters, over all edits.",
     )
+    reads = reading.read(trials, heading_of, seed, every="all edits")
+    words = reads[-1].sentence() if reads else reading.UNTOLD
     rows = (
         clean, disturbed, drop, changed, worst, *(one.accuracy for one in edits), *drops,
         *(one.changes for one in edits), *(one.accuracy for one in lengths), *(one.drop for one in lengths),
+        *reading.findings(reads),
     )  # fmt: skip
     line = measure.series("drop", [one.name for one in lengths], [one.drop for one in lengths])
     curve = Figure("Drop by characters touched", "line", (line,), "characters touched", "drop, points", POINTS)
+    tables = (by_edit, by_characters, *([reading.table(reads, "edit")] if reads else []))
+    verdict = f"{_verdict(clean, disturbed, drop, drops, changed, worst, order)} {words}"
     return Findings(
-        name, rows, _verdict(clean, disturbed, drop, drops, changed, worst, order), clean, disturbed, drop,
-        (by_edit, by_characters), (bars("Drop under every edit", drops), curve), failures(trials),
+        name, rows, verdict, clean, disturbed, drop, tables, (bars("Drop under every edit", drops), curve),
+        failures(trials),
     )  # fmt: skip
 
 
