@@ -107,7 +107,7 @@ class Result:
         if any(board.uniform is None for board in self.boards):
             return None
         rounds = tuple(
-            Round(None, tuple(board.uniform for board in played.boards if board.uniform is not None), (), {}, 0,
+            Round(None, tuple(board.uniform for board in played.answered if board.uniform is not None), (), {}, 0,
                   run=played.run, game=played.game)
             for played in self.rounds
         )  # fmt: skip
@@ -282,7 +282,7 @@ def control_rows(result: Result) -> dict[str, Finding]:
     control = result.control
     if control is None:
         return {}
-    pairs = [(ours, ours.uniform) for ours in _having(result.boards, "old_answer") if ours.uniform is not None]
+    pairs = [(ours, ours.uniform) for ours in result.boards if ours.uniform is not None]
     images = [ours.image_id for ours, _ in pairs]
     first, second = ([float(is_won(board)) for board in some] for some in zip(*pairs, strict=True))
     boards = [uniform for _, uniform in pairs]
