@@ -83,7 +83,7 @@ def test_rescore_report_and_compare_work_on_runs(folder, pfungst):
     (folder / "a" / "report.html").unlink()
     pfungst("report", "a")
     assert (folder / "a" / "report.html").exists()
-    rows = json.loads(pfungst("compare", "a", "b", "--json"))
+    rows = json.loads(pfungst("compare", "a", "b", "--json"))["pairs"]
     assert [row["variant"] for row in rows] == ["clean"]  # both say the same when they are asked again
     assert rows[0]["difference"]["value"] == pytest.approx(4 / 12)
     assert rows[0]["flips"]["right_to_wrong"] == 4

@@ -46,6 +46,9 @@ class Run:
     label: str = ""
     """Of a second reading by another metric or matcher (`pfungst.rescore`): part of the names of its files."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(self.path))
+
     @classmethod
     def open(cls, path: str | Path, label: str = "") -> Run:
         """The run in a folder; PfungstError where there is none."""
@@ -339,9 +342,11 @@ def missing_trials(numbers: Mapping[str, Any]) -> str:
     failed, left_out = len(numbers.get("failed") or ()), left_out_of(numbers)
     if not failed and not left_out:
         return ""
+    queries = "1 query" if failed == 1 else f"{failed:,} queries"
+    if not left_out:
+        return f"{queries} got no answer. No trial is left out for it."
     named = ", ".join(f"{probe}: {count:,}" for probe, count in left_out.items() if probe)
     count = sum(left_out.values())
-    queries = "1 query" if failed == 1 else f"{failed:,} queries"
     trials = "1 trial is" if count == 1 else f"{count:,} trials are"
     return f"{queries} got no answer, so {trials} left out of all numbers{f' ({named})' if named else ''}."
 

@@ -38,7 +38,6 @@ EXPERIMENTS = Registry(
     {
         "attention": "pfungst.experiments.attention:EXPERIMENT",
         "basic-questions": "pfungst.experiments.basic_questions:EXPERIMENT",
-        "clevr": "pfungst.experiments.clevr:EXPERIMENT",
         "cycle": "pfungst.experiments.cycle_table:EXPERIMENT",
         "daquar": "pfungst.experiments.daquar:EXPERIMENT",
         "failure": "pfungst.experiments.failure:EXPERIMENT",

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pfungst.core import Figure, Place, StoredPlayer, Table
+from pfungst.core import Figure, PfungstError, Place, StoredPlayer, Table
 from pfungst.core.files import file_name
 from pfungst.core.settings import split_settings
 from pfungst.core.threads import available_cores
@@ -111,6 +111,11 @@ def run(config: GamesConfig, out: Path, *, progress: Progress) -> tuple[Result, 
             result = play(asked, data, job.out, job.settings, seed=config.seed, progress=progress, config=about)
         results.append(replace(result, player=player))
     progress("games", len(jobs), len(jobs))
+    if silent := sum(played.unanswered for result in results for played in result.rounds):
+        raise PfungstError(
+            f"{silent} questions of the games got no answer: the tables would lack them. The same command with --on "
+            "local asks them again."
+        )
     return tuple(results)
 
 

@@ -137,7 +137,7 @@ def play_rounds(settings: GameSettings, asker: Asker, data: Dataset, seed: int) 
     folder = asker.folder / ROUNDS
     if not isinstance(asker.player, StoredPlayer):
         _sweep(Store(folder, plan.version), plan.shards)
-    failed: dict[str, str] = {}
+    failures, failed = [*asker.failures], dict[str, str]()
     try:
         run_shards(
             work,
@@ -155,29 +155,35 @@ def play_rounds(settings: GameSettings, asker: Asker, data: Dataset, seed: int) 
             raise PfungstError(f"No mini-game could be finished. {failure.failures[0].reason}") from failure
         asker.problems += [f"{name} could not be finished: {reason}" for name, reason in failed.items()]
     rounds = [read_round(folder / shard.name) for shard in plan.shards if shard.name not in failed]
+    # Of all mini-games alike: those that were played before or in other processes too.
+    asker.failures = [*failures, *(failure for played in rounds for failure in played.failures)]
+    if silent := sum(played.unanswered for played in rounds):
+        asker.left_out[asker.folder.name] = silent
     write_atomic(asker.folder / MOVES, table_bytes(pa.concat_tables([played.table for played in rounds])))
     yield from rounds
 
 
 def _sweep(store: Store, shards: Sequence[Shard]) -> None:
-    """Remove mini-games of other settings: where the new ones do not come to an end, these would stand for them."""
+    """Remove mini-games of other settings: where the new ones do not come to an end, these would stand for them. Those
+    in which queries got no answer are to be played again: only these are asked once more."""
     for shard in shards:
-        if not store.finished(shard):
+        if not store.finished(shard) or read_round(store.output(shard)).failed:
             store.output(shard).unlink(missing_ok=True)
 
 
 def play_round(asker: Asker, boards: Sequence[Board], settings: GameSettings, budget: int, shard: Shard) -> Round:
     """One mini-game from beginning to end, verified and with its control."""
-    before = asker.failed
+    before, answers = len(asker.failures), (asker.asked, asker.recalled)
     game = MiniGame(boards, asker, settings.rules, budget=budget)
     settings.make_adversary().attack(game, shard.rng())
     played = settle(game, settings.control)
     # A game that ended because the player was down is not finished: it is to be played again.
-    asker.still_up()
-    payload = shard.payload
+    asker.still_up(*answers)
+    payload, failures = shard.payload, tuple(asker.failures[before:])
     return replace(
-        played, run=payload["run"], game=payload["game"], failed=asker.failed - before, notes=payload["notes"]
-    )
+        played, run=payload["run"], game=payload["game"], failed=len(failures), failures=failures,
+        notes=payload["notes"],
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

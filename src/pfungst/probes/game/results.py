@@ -70,7 +70,7 @@ class Result:
     player: str
     settings: GameSettings
     rounds: tuple[Round, ...]
-    """The finished mini-games."""
+    """The finished mini-games in which a question was answered."""
     adversary: str = ""
     """Its name in tables."""
 
@@ -80,8 +80,8 @@ class Result:
 
     @cached_property
     def boards(self) -> tuple[BoardSummary, ...]:
-        """What became of every question, in the order played."""
-        return tuple(board for played in self.rounds for board in played.boards)
+        """What became of every question that the player answered as it stood, in the order played."""
+        return tuple(board for played in self.rounds for board in played.answered)
 
     @property
     def curves(self) -> tuple[Curve, ...]:
@@ -112,7 +112,7 @@ class Result:
             "samples of questions": len({played.game for played in rounds}),
             "questions": len(boards),
             "without relate": sum(not board.relates for board in boards),
-            "no legal move found": sum(board.legal_moves == 0 and board.old_answer is not None for board in boards),
+            "no legal move found": sum(board.legal_moves == 0 for board in boards),
             "moved scenes asked about": sum(board.queries for board in boards),
             "queries without an answer": sum(played.failed for played in rounds),
             "questions without an answer": sum(played.unanswered for played in rounds),
@@ -174,9 +174,9 @@ def is_changed(board: BoardSummary) -> bool:
 
 
 def numbers_of(played: Round) -> RunNumbers:
-    """A round in numbers. Questions the player could not answer at all are left out."""
-    boards = _having(played.boards, "old_answer")
-    n = max(1, len(boards))
+    """A round in numbers."""
+    boards = played.answered
+    n = len(boards)
     before = sum(one.right for one in boards) / n
     fooled = sum(is_won(one) for one in boards) / n
     changed = sum(is_changed(one) for one in boards) / n
@@ -215,7 +215,7 @@ def _having(boards: Sequence[BoardSummary], name: str) -> list[BoardSummary]:
 
 def rows_of(result: Result) -> dict[str, Finding]:
     """The game's own numbers, by a short name."""
-    boards = _having(result.boards, "old_answer")
+    boards = result.boards
     fooled, changed = result.p_value("fooled"), result.p_value("changed")
     again, fair, shown, asked = (_having(boards, name) for name in ("again", "verified", "one_scene", "scenes"))
     return {
@@ -233,7 +233,7 @@ def type_table(boards: Sequence[BoardSummary]) -> Table:
     """Sensitivity by question type (Figure 8)."""
     rows = []
     for kind in sorted({board.question_type for board in boards}):
-        some = [board for board in _having(boards, "old_answer") if board.question_type == kind]
+        some = [board for board in boards if board.question_type == kind]
         shares = (
             _share("accuracy", some, attrgetter("right")),
             _share("fooled", _right(some), is_won),

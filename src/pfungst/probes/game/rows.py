@@ -96,11 +96,18 @@ class Round:
     nonsense: int
     failed: int = 0
     """Queries the player had no answer to."""
+    failures: tuple[tuple[str, str], ...] = ()
+    """Their questions and what went wrong."""
     unanswered: int = 0
     """Questions left out because the player had no answer to them as they stand."""
     run: int = 0
     game: int = 0
     notes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def answered(self) -> tuple[BoardSummary, ...]:
+        """Of the questions that the player answered as they stand: the others are missing from all numbers."""
+        return tuple(board for board in self.boards if board.old_answer is not None)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -114,7 +121,11 @@ class Round:
         boards = tuple(BoardSummary(**board) for board in about["boards"])
         # Notes of trials have the number alone: a question without an answer has no trial.
         unanswered = _unanswered(boards) or about.get("unanswered", 0)
-        parts = {"table": table, "boards": boards, "curve": tuple(about["curve"]), "unanswered": unanswered}
+        failures = tuple((question, error) for question, error in about.get("failures", ()))
+        parts = {
+            "table": table, "boards": boards, "curve": tuple(about["curve"]), "unanswered": unanswered,
+            "failures": failures,
+        }  # fmt: skip
         return cls(**{**about, **parts})
 
 

@@ -38,7 +38,7 @@ def read_result(folder: Path) -> Result:
         raise PfungstError(f"{folder} is a run without the game; its probes are: {names}.")
     game = GameSettings(**{name: value for name, value in settings.items() if name != "name"})
     files = [folder / "game" / ROUNDS / f"round-{number:05d}.parquet" for number in range(game.seeds)]
-    rounds = [read_round(file) for file in files if file.exists()]
+    rounds = [played for played in (read_round(file) for file in files if file.exists()) if played.answered]
     if not rounds:
         raise PfungstError(f"{folder} has no finished mini-game yet.")
     part = f" ({len(rounds)} of {game.seeds} mini-games)" if len(rounds) < game.seeds else ""
@@ -229,7 +229,7 @@ def _by_question(found: Result, right: Callable[[BoardSummary], bool | None]) ->
     known: dict[tuple[str, str], list[bool]] = {}
     for one in found.boards:
         outcome = right(one)
-        if outcome is not None and one.old_answer is not None:
+        if outcome is not None:
             known.setdefault((one.image_id, one.example_id), []).append(outcome)
     return {name: sum(some) / len(some) for name, some in known.items()}
 
