@@ -322,6 +322,20 @@ def test_pages_quote_tables_and_numbers(folder: Path) -> None:
     assert told(folder) == ["docs/numbers.md: it quotes table 2 of squares, which has 1."]
 
 
+def test_a_result_made_before_protocols_is_linked_with_its_star(folder: Path) -> None:
+    filed(folder)
+    written = PROTOCOL.replace('experiment = "small"', 'made_by = "an earlier program"').partition("[config]")[0]
+    (folder / "protocol.toml").write_text(written)
+    run = folder / "run.json"
+    run.write_text(json.dumps({**json.loads(run.read_text()), "protocol": digest(folder)}))
+    write_pages(folder.parent, Path("docs"))
+    before = told(folder)
+    sentence = "README.md links squares as `result`, which was made before protocols were kept: write `result *`."
+    for text, wrong in (("result", True), ("result *", False)):
+        Path("README.md").write_text(f"It is so ([{text}](docs/results/numbers.md#squares)).")
+        assert [one for one in told(folder) if one not in before] == ([sentence] if wrong else [])
+
+
 def test_a_page_shows_one_table_the_remarks_and_that_rows_are_left_out(folder: Path) -> None:
     filed(folder)
     answer = folder / "answer.toml"
