@@ -32,7 +32,7 @@ class Parser:
 
     def readings(self, question: str) -> Iterator[tuple[Template, Values]]:
         """All that a sentence may ask for: a template and what is said in its open places."""
-        text = " ".join(question.split())
+        text = _plain(question)
         for template, pattern in self._patterns:
             if found := pattern.fullmatch(text):
                 values = self._values(template, found.groupdict())
@@ -62,7 +62,7 @@ class Parser:
     @cached_property
     def _patterns(self) -> list[tuple[Template, re.Pattern[str]]]:
         return [
-            (template, re.compile(self._pattern(template, phrasing.text), re.IGNORECASE))
+            (template, re.compile(self._pattern(template, _plain(phrasing.text)), re.IGNORECASE))
             for template in self._families.templates
             for phrasing in template.phrasings
         ]
@@ -111,6 +111,11 @@ def meaning(program: Program) -> tuple[Any, ...]:
             inputs.sort(key=repr)
         known.append((name, node.values, *inputs))
     return known[-1]
+
+
+def _plain(text: str) -> str:
+    """Without the mark at the end, and what may be written in two ways written in one."""
+    return " ".join(re.sub(r"['’]s\b", " is", text, flags=re.IGNORECASE).split()).rstrip("?!. ")
 
 
 def _literal(text: str) -> str:
