@@ -27,6 +27,7 @@ from pfungst.core import (
     UsageError,
     read_config,
 )
+from pfungst.core.errors import ended
 from pfungst.core.exam import Examined
 from pfungst.core.files import file_name, jsonable
 from pfungst.core.files import reading as reading_file
@@ -94,6 +95,11 @@ def examine(spec: ExamSpec) -> Run:
 
     The arguments are the fields of `pfungst.core.ExamSpec`:
     """
+    return examine_and(spec)
+
+
+def examine_and(spec: ExamSpec, extend: Callable[[Path], object] | None = None) -> Run:
+    """`examine`; extend: adds to the run folder what the report shall have besides."""
     from pfungst.compute import working
     from pfungst.players.replicate import closing
     from pfungst.report import add_looks, add_prompts, write_report
@@ -115,8 +121,13 @@ def examine(spec: ExamSpec) -> Run:
     told = reading_notes(examined, part.metric, reading)
     if not examined.finished:
         told = (*repeated(part), *told)
-    if not examined.finished or not (path / "report.html").exists():
-        write_report(path, part)
+    try:
+        if extend is not None:
+            extend(path)
+    finally:
+        if extend is not None or not examined.finished or not (path / "report.html").exists():
+            write_report(path, part)
+    if not examined.finished:
         note(path, told)
     notes, problems = (*chosen.last_words, *told), examined.problems
     if spec.max_errors is None:
@@ -266,7 +277,7 @@ def unanswered(examined: Examined) -> tuple[str, ...]:
     question, error = examined.failed[0]
     told = {"failed": examined.failed, "left out by probe": examined.left_out}
     return (
-        f"{missing_trials(told)} The first: {question[:80]!r}: {error:.300} The same exam tries them again; "
+        f"{missing_trials(told)} The first: {question[:80]!r}: {ended(error[:300])} The same exam tries them again; "
         "--max-errors N allows them.",
     )
 

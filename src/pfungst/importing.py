@@ -13,12 +13,12 @@ from typing import Any
 from pfungst.api import Run, reading_notes, repeated, slug
 from pfungst.core import Answer, DataError, Dataset, Exam, Example, ExamSpec, PfungstError, Probe, Progress, UsageError
 from pfungst.core.files import write_atomic
+from pfungst.core.fingerprint import digest
 from pfungst.core.types import no_progress
 from pfungst.data import load
 from pfungst.data.images import normal_path
 from pfungst.logs.grouping import PARTS, Grouped, check_shared, contrasts, group
 from pfungst.logs.records import Record
-from pfungst.players.hashing import digest
 from pfungst.players.recorded import LoggedPlayer
 from pfungst.probes.conditions import Conditions, member_id
 from pfungst.probes.contrast import Contrast

@@ -52,11 +52,14 @@ def die_some_times(shard: Shard) -> bytes:
 
 
 def where(shard: Shard) -> bytes:
-    """The Ray node a shard ran on."""
+    """The Ray node a shard ran on, once another has begun elsewhere."""
     import ray
 
-    time.sleep(0.3)
-    return str(ray.get_runtime_context().get_node_id()).encode()
+    node, seen = str(ray.get_runtime_context().get_node_id()), Path(shard.payload)
+    (seen / str(shard.index)).touch()
+    while len(list(seen.iterdir())) < 2:
+        time.sleep(0.05)
+    return node.encode()
 
 
 def thread_settings(shard: Shard) -> bytes:
@@ -78,6 +81,18 @@ def fork_and_die(shard: Shard) -> bytes:
         (marks / "died").touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return b"alive"
+
+
+class Deadly:
+    """What a worker holds that dies of every fourth number."""
+
+    def about(self) -> None:
+        pass
+
+    def do(self, number: int) -> int:
+        if number % 4 == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return number
 
 
 def fill_memory(shard: Shard) -> bytes:

@@ -156,6 +156,17 @@ def test_a_run_of_other_settings_is_not_filed(folder: Path) -> None:
     assert (folder / "findings.json").exists()
 
 
+def test_a_run_that_was_stopped_is_not_filed(folder: Path) -> None:
+    run_protocol(folder, allow=TEST)
+    (folder / "findings.json").unlink()
+    made = Path("runs/squares/run.json")
+    made.write_text(json.dumps({**json.loads(made.read_text()), "unfinished": True}))
+    with pytest.raises(UsageError, match="holds no finished run.*it goes on where it was stopped"):
+        file_result(folder, Path("runs/squares"), allow=TEST)
+    run_protocol(folder, allow=TEST)
+    assert "unfinished" not in json.loads((folder / "run.json").read_text())
+
+
 def test_the_commit_is_the_one_a_run_was_made_from_not_the_one_it_is_filed_from(folder: Path) -> None:
     from pfungst.experiments.base import git as said
 

@@ -15,9 +15,9 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core.files import PARQUET_READING
 from pfungst.core.flips import same_answer
 from pfungst.core.stats import Floats
+from pfungst.core.trials import row_groups
 from pfungst.core.types import AnsweredTrial
 
 Places = npt.NDArray[np.signedinteger[Any]]
@@ -209,11 +209,7 @@ class TrialsFile:
 
     def _parts(self, *columns: str) -> Iterator[tuple[int, Any]]:
         """Some columns, row group by row group, each with its first row."""
-        import pyarrow.parquet as pq
-
         start = 0
-        with pq.ParquetFile(self.path, **PARQUET_READING) as file:
-            for number in range(file.num_row_groups):
-                part = file.read_row_group(number, columns=list(columns))
-                yield start, part
-                start += len(part)
+        for _, part in row_groups(self.path, columns):
+            yield start, part
+            start += len(part)

@@ -130,7 +130,6 @@ class Exam:
             asker = Asker(self.player, store, budget=spec.max_queries, progress=self.progress, place=place)
             asker.reading, asker.blind = reading, self.data.blind
             trials: Mapping[str, Iterable[Trial]] = {probe.name: self._trials(probe, asker) for probe in self.probes}
-            searched = len(asker.failures)
             scoring = Scoring(self.score, self.matcher, ById(self.data), self.out, self.progress, self.player)
             answer: Answering = Filling(asker, spec.max_errors)
             stops: dict[str, Stop] = {}
@@ -140,7 +139,7 @@ class Exam:
             records: dict[str, Recorder] = {}
             answered_trials: dict[str, Sequence[AnsweredTrial]] = {}
             findings: list[Findings] = []
-            left_out: dict[str, int] = {}
+            left_out = {**asker.left_out}
             answered = in_portions(asker, trials, answer, len(self.data))
             for name, portions in groupby(answered, key=lambda portion: portion.probe):
                 self.progress("scoring", len(records), len(self.probes))
@@ -165,7 +164,7 @@ class Exam:
                 findings.append(stopped(found, stops[name]) if name in stops else found)
             findings = _corrected(findings)
             self.progress("scoring", len(self.probes), len(self.probes))
-            failed = asker.failures[searched:]
+            failed = asker.failures
             unread = {name: record.unread for name, record in records.items()}
             lost = sum(left_out.values())
             told: dict[str, Any] = {"findings": findings, "unread": unread, "left out": lost, "failed": failed}
@@ -186,7 +185,7 @@ class Exam:
         return Examined(
             tuple(findings), tuple(asker.problems), sum(unread.values()), total,
             tuple(longest.clean), left_out, tuple(failed), judge,
-            (*scoring.notes(), *_lost(asker.failures[:searched]), *(stop.sentence(n) for n, stop in stops.items())),
+            (*scoring.notes(), *(stop.sentence(n) for n, stop in stops.items())),
             longest.count,
         )  # fmt: skip
 
@@ -252,13 +251,6 @@ def _corrected(findings: Sequence[Findings]) -> list[Findings]:
     tests = [None if one.drop is None else one.drop.p for one in findings]
     p_values = holm([math.nan if p is None else p for p in tests])
     return [replace(one, p_holm=p) for one, p in zip(findings, p_values, strict=True)]
-
-
-def _lost(failures: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """That queries of a search got no answer, and why. It counts them itself."""
-    if failures:
-        question, error = failures[0]
-        yield f"{len(failures):,} queries of the search got no answer. The first was about '{question:.80}': {error}"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What names the content of a data set."""
+"""What names a content: that of a data set, or of the parts of anything."""
 
 from __future__ import annotations
 
@@ -58,3 +58,9 @@ def fingerprint(examples: Iterable[Example]) -> str:
     for example in examples:
         found.add(example)
     return found.hex()
+
+
+def digest(*parts: Any) -> str:
+    """A short name of the parts (anything JSON can write), for fingerprints."""
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]

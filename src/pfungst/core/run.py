@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pfungst.core.errors import PfungstError, UsageError
-from pfungst.core.files import PARQUET_READING, reading
+from pfungst.core.files import reading
 from pfungst.core.finished import findings_of
 from pfungst.core.flips import FLIPS
 from pfungst.core.settings import shaped
 from pfungst.core.spec import labelled, read_config
 from pfungst.core.store import AnswerStore
-from pfungst.core.trials import COLUMNS, READ, trials_schema
+from pfungst.core.trials import COLUMNS, READ, row_groups, trials_schema
 from pfungst.core.types import Answer, Finding, Findings
 
 if TYPE_CHECKING:
@@ -45,6 +45,9 @@ class Run:
     path: Path
     label: str = ""
     """Of a second reading by another metric or matcher (`pfungst.rescore`): part of the names of its files."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(self.path))
 
     @classmethod
     def open(cls, path: str | Path, label: str = "") -> Run:
@@ -97,14 +100,14 @@ class Run:
 
     def check(self, probe: str) -> int:
         """Read all trials of a probe with their checksums; returns their rows."""
-        return sum(len(part) for _, part in self._parts(probe, tuple(COLUMNS)))
+        return sum(len(part) for _, part in self.parts(probe, tuple(COLUMNS)))
 
     def table(self, probe: str, columns: Sequence[str] = tuple(COLUMNS)) -> pa.Table:
         """The trials of a probe as an Arrow table, a row a variant, see docs/reference/run-folder.md."""
         import pyarrow as pa
 
         none = trials_schema().empty_table().select(list(columns))
-        return pa.concat_tables([none, *(part for _, part in self._parts(probe, columns))])
+        return pa.concat_tables([none, *(part for _, part in self.parts(probe, columns))])
 
     def trials(
         self,
@@ -174,7 +177,7 @@ class Run:
     def _hint(self) -> str:
         return f"Run `pfungst rescore {self.path}`."
 
-    def _parts(
+    def parts(
         self, probe: str, columns: Sequence[str], only: Iterable[int] | None = None
     ) -> Iterator[tuple[int, pa.Table]]:
         """Some columns of a probe's trials, row group by row group. A trial lies in one group as a whole."""
@@ -182,14 +185,14 @@ class Run:
         import pyarrow.parquet as pq
 
         path = self.file(probe)
-        with reading(path, self._hint), pq.ParquetFile(path, **PARQUET_READING) as file:
-            missing = [name for name in columns if name not in file.schema_arrow.names]
-            if any(name not in READ for name in missing):
+        with reading(path, self._hint):
+            missing = sorted(set(columns).difference(pq.read_schema(path).names))
+            if not set(missing) <= {*READ}:
                 raise PfungstError(
-                    f"{path} was written by an earlier version: it has no column {missing[0]}. {self._hint}"
+                    f"{path} was written by an earlier version: it has no column {min(missing)}. {self._hint}"
                 )
-            for number in range(file.num_row_groups) if only is None else only:
-                part = file.read_row_group(number, columns=[name for name in columns if name not in missing])
+            there = [name for name in columns if name not in missing]
+            for number, part in row_groups(path, there, only):
                 for name in missing:
                     part = part.append_column(name, pa.nulls(len(part), pa.int32()))
                 yield number, part.select(list(columns))
@@ -233,7 +236,7 @@ class Run:
         needed = dict.fromkeys(
             ["trial", *(name for one in where for name in _columns(one[0])), *([order] * bool(order))]
         )
-        for number, part in self._parts(probe, list(needed)):
+        for number, part in self.parts(probe, list(needed)):
             mask = _mask(part, where)
             if mask.any():
                 values = np.asarray(part[order], object)[mask] if order else None
@@ -246,7 +249,7 @@ class Run:
         import numpy as np
 
         found: dict[int, list[dict[str, Any]]] = {}
-        for _, part in self._parts(probe, tuple(COLUMNS), [number]):
+        for _, part in self.parts(probe, tuple(COLUMNS), [number]):
             mask = np.isin(np.asarray(part["trial"]), trials)
             if not whole:
                 mask &= _mask(part, where)
@@ -344,9 +347,11 @@ def missing_trials(numbers: Mapping[str, Any]) -> str:
     failed, left_out = len(numbers.get("failed") or ()), left_out_of(numbers)
     if not failed and not left_out:
         return ""
+    queries = "1 query" if failed == 1 else f"{failed:,} queries"
+    if not left_out:
+        return f"{queries} got no answer. No trial is left out for it."
     named = ", ".join(f"{probe}: {count:,}" for probe, count in left_out.items() if probe)
     count = sum(left_out.values())
-    queries = "1 query" if failed == 1 else f"{failed:,} queries"
     trials = "1 trial is" if count == 1 else f"{count:,} trials are"
     return f"{queries} got no answer, so {trials} left out of all numbers{f' ({named})' if named else ''}."
 

@@ -287,9 +287,9 @@ class KeyIndex:
 
     def read(self, db: sqlite3.Connection) -> None:
         """Add what a store holds behind the rows known so far."""
-        query = "SELECT last, heads FROM batches WHERE last > ? ORDER BY last"
-        for last, heads in db.execute(query, (self._last,)).fetchall():
-            self.add(heads, last)
+        batches = db.execute("SELECT last, heads FROM batches WHERE last > ? ORDER BY last", (self._last,)).fetchall()
+        if batches:
+            self.add(b"".join(heads for _, heads in batches), batches[-1][0])
 
     def find(self, heads: bytes) -> list[int]:
         """The rows of all that may be among these keys, in increasing order."""

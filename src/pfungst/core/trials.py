@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pfungst.core.files import PARQUET_WRITING, jsonable, replacing, storable
+from pfungst.core.files import PARQUET_READING, PARQUET_WRITING, jsonable, replacing, storable
 from pfungst.core.flips import FLIPS, alike, flip_codes
 from pfungst.core.types import Answer, AnsweredTrial, Example, Reading
 
@@ -170,6 +170,18 @@ def _table(columns: dict[str, Any]) -> pa.Table:
                 columns[name] = [None if text is None else storable(text) for text in columns[name]]
         columns["choices"] = [[storable(choice) for choice in choices] for choices in columns["choices"]]
         return pa.table(columns, schema=trials_schema())
+
+
+def row_groups(path: Path, columns: Sequence[str], only: Iterable[int] | None = None) -> Iterator[tuple[int, pa.Table]]:
+    """Some columns of a trials file, row group by row group, each with its number."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path, **PARQUET_READING) as file:
+        for number in range(file.num_row_groups) if only is None else only:
+            # Arrow would keep what a row group takes for the next one, and every thread of its own what it read.
+            yield number, file.read_row_group(number, columns=list(columns), use_threads=False)
+            pa.default_memory_pool().release_unused()
 
 
 def trials_schema() -> pa.Schema:

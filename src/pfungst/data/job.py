@@ -76,8 +76,8 @@ class Job:
     skipped: int = 0
     good: int = 0
     """Examples handed on so far."""
-    shared: dict[str, str] = field(default_factory=dict)
-    """Texts that come again and again, kept once."""
+    shared: dict[Any, Any] = field(default_factory=dict)
+    """Texts that come again and again, and tuples of them, kept once."""
 
     def bad(self, file: File | None, where: str | int, problem: Bad | str) -> None:
         """Report a bad record: stops the load with one sentence, or counts it where the user said to go on."""
@@ -99,16 +99,18 @@ class Job:
         if self.on_bad is not None:
             self.on_bad(BadRecord(label, place, str(problem)))
 
-    def share(self, text: str) -> str:
-        """One copy of a text that comes again and again; give it checked texts only."""
-        return self.shared.setdefault(text, text)
+    def share(self, thing: T) -> T:
+        """One copy of a text, or of a tuple of them, that comes again and again; give it checked texts only."""
+        shared: T = self.shared.setdefault(thing, thing)
+        return shared
 
     def label(self, of: Mapping[str, Any], key: str, check: Callable[[Mapping[str, Any], str], str]) -> str:
         """A field that has few different values, checked once for each of them."""
         try:
-            return self.shared[of[key]]
+            shared: str = self.shared[of[key]]
         except (KeyError, TypeError):
             return self.share(check(of, key))
+        return shared
 
     def count(self, note: str, by: int = 1) -> None:
         """Count something worth telling in the notes of the data set."""
@@ -136,7 +138,7 @@ class Job:
     ) -> Example:
         """The example of a question with one right answer, or none; what comes again and again is kept once."""
         target = None if target is None else self.share(target)
-        answers = () if target is None else (target,)
+        answers = () if target is None else self.share((target,))
         return Example(
             id=id_,
             question=question,

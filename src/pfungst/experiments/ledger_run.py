@@ -56,8 +56,9 @@ def file_result(folder: Path, out: Path, *, allow: str = "") -> Path:
     get the one they are filed from.
     """
     protocol = _to_run(folder)
-    if not (out / "run.json").exists():
-        raise UsageError(f"{out} holds no finished run: there is no run.json.")
+    made = read_json(out / "run.json") if (out / "run.json").exists() else {"unfinished": True}
+    if made.get("unfinished"):
+        raise UsageError(f"{out} holds no finished run. Run the same command again: it goes on where it was stopped.")
     findings = _of_experiment(protocol, out) if protocol.experiment else _of_commands(protocol, out)
     kept: dict[str, Any] = {
         "protocol": digest(folder),
@@ -65,7 +66,7 @@ def file_result(folder: Path, out: Path, *, allow: str = "") -> Path:
         "commit": git(folder, "rev-parse", "HEAD"),
         "uncommitted_changes": bool(git(folder, "status", "--porcelain", "--", ":/src")),
         "command": f"pfungst results run {folder.name}",
-        **read_json(out / "run.json"),
+        **made,
         **({"allowed": allow} if allow else {}),
     }
     _check_code(kept["uncommitted_changes"], allow)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from pfungst.core import Answer, Image, PfungstError, PlayerError, Query
 from pfungst.core.code import describe
+from pfungst.core.fingerprint import digest
 from pfungst.core.images import as_rgb
 from pfungst.core.types import GivenPlayer, Player
-from pfungst.players.hashing import digest
 
 if TYPE_CHECKING:
     import PIL.Image

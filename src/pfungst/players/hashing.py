@@ -1,21 +1,14 @@
-"""Determinism without state: numbers and names that depend on content alone."""
+"""Determinism without state: numbers that depend on content alone."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pfungst.core import Query
 
 Item = TypeVar("Item")
-
-
-def digest(*parts: Any) -> str:
-    """A short name of the parts (anything JSON can write), for fingerprints."""
-    text = json.dumps(parts, sort_keys=True, ensure_ascii=False, default=str)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
 def unit(seed: int, purpose: str, query: Query) -> float:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import Answer, MissingExtra, PfungstError, Player, PlayerError, Query, UsageError
+from pfungst.core.fingerprint import digest
 from pfungst.core.images import as_rgb
 from pfungst.core.types import Terms
-from pfungst.players.hashing import digest
 from pfungst.players.options import LmmsOptions
 
 _TASK, _SPLIT = "pfungst", "test"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pfungst.core import Dataset, Example, Image, PlayerError, Query
+from pfungst.core.fingerprint import digest
 from pfungst.core.images import NAMED
-from pfungst.players.hashing import digest
 from pfungst.rows.fields import most_frequent
 
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from pfungst.core import Answer, PfungstError, Player, PlayerError, Query
+from pfungst.core.fingerprint import digest
 from pfungst.core.types import Terms
 from pfungst.players.chat_api import Chat, DataURLs
 from pfungst.players.dispatch import Dispatcher
-from pfungst.players.hashing import digest
 from pfungst.players.options import OpenAIOptions
 from pfungst.players.servers import Server, Servers, Usage
 

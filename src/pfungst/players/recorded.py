@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pfungst.core import Answer, DataError, Dataset, Example, NoAnswer, Player, PlayerError, Query
+from pfungst.core.fingerprint import digest
 from pfungst.logs import read_log
 from pfungst.logs.pairing import pair
-from pfungst.players.hashing import digest
 from pfungst.players.lookup import Lookup, content_digest, required, with_image
 
 

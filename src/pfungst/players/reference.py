@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pfungst.core import Answer, Dataset, Player, PlayerError, Query, Reading, UsageError
+from pfungst.core.fingerprint import digest
 from pfungst.core.types import as_player
-from pfungst.players.hashing import digest, pick, unit
+from pfungst.players.hashing import pick, unit
 from pfungst.players.lookup import Lookup, beginnings, content_digest, required, truth
 
 

@@ -37,7 +37,7 @@ from pfungst.core import (
     UsageError,
 )
 from pfungst.core.code import describe, own_modules
-from pfungst.core.errors import QueriesFailed
+from pfungst.core.errors import QueriesFailed, ended
 from pfungst.core.images import BytesImage, FileImage, NamedImage, ZipImage
 from pfungst.core.settings import parse_settings, split_spec
 from pfungst.core.threads import available_cores, machine_memory
@@ -228,7 +228,7 @@ class ReplicatedPlayer(Player):
         with self._in_words():
             for number, chunk, outcome in self._outcomes(self._chunks(queries, problems), queries):
                 if isinstance(outcome, Death):
-                    self._pool.waiting.extendleft(reversed(self._after_death(chunk, outcome.how, queries, problems)))
+                    self._pool.suspects.extendleft(reversed(self._after_death(chunk, outcome.how, queries, problems)))
                     continue
                 if outcome.died:
                     raise PlayerDied(outcome.died)
@@ -267,7 +267,8 @@ class ReplicatedPlayer(Player):
         if self._pool.deaths_in_a_row > PATIENCE:
             raise PlayerDied(
                 f"{self.name} is considered down: {self._pool.deaths_in_a_row} of its copies died without an answer in "
-                f"between, the last because: {how}. Its earlier answers are kept; run the same command again to resume."
+                f"between, the last because: {ended(how)} Its earlier answers are kept; run the same command again to "
+                "resume."
             )
         chunk.deaths += 1
         if chunk.deaths == DEATHS - 1 and len(chunk.places) > 1:
@@ -325,10 +326,8 @@ class ReplicatedPlayer(Player):
 
 def _poisonous(name: str, query: Query, how: str = "") -> str:
     because = f"; the last: {how}" if how else ""
-    return (
-        f"{name} was asked {query.question!r:.80}, and {DEATHS} of its copies died on it{because}. "
-        "The question is given up."
-    )
+    said = f"{name} was asked {query.question!r:.80}, and {DEATHS} of its copies died on it{because}"
+    return f"{ended(said)} The question is given up."
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pfungst.core import Answer, Dataset, Player, PlayerError, Query
-from pfungst.players.hashing import digest
+from pfungst.core.fingerprint import digest
 from pfungst.players.reference import PlayerAround
 from pfungst.probes.noise.appending import append, count_appended
 from pfungst.probes.noise.bqd import BasicQuestions, pool_questions

@@ -104,12 +104,12 @@ def sample_of(run: Run, per_kind: int = PER_KIND) -> Sample:
     chosen: list[tuple[str, str, int, str]] = []
     for probe, one in told.items():
         for kind in KINDS:
-            found = list(one.kinds.get(kind, {}).items())
+            found = [(trial, variant, points) for trial, (of, variant, points) in one.best.items() if KINDS[of] == kind]
             if not found or (kind == STILL_WRONG and probe != base):
                 continue
             order = rng.permutation(len(found))
-            picked = sorted(order[:], key=lambda at, found=found: not found[at][1][1])[:per_kind]  # type: ignore[misc]
-            chosen += [(probe, kind, found[at][0], found[at][1][0]) for at in sorted(picked)]
+            picked = sorted(order, key=lambda at, found=found: not found[at][2])[:per_kind]  # type: ignore[misc]
+            chosen += [(probe, kind, found[at][0], found[at][1]) for at in sorted(picked)]
             counts[probe, kind] = (len(picked), len(found))
     kept, spent = [], 0
     for case in sorted(_read(run, chosen), key=lambda case: KINDS.index(case.kind)):
@@ -127,22 +127,24 @@ class _Told:
     """What became of the answers of a probe."""
 
     trials: int
-    kinds: Mapping[str, Mapping[int, tuple[str, bool]]]
-    """Kind -> trial -> the variant that shows it, and whether the probe points at it."""
+    best: Mapping[int, tuple[int, str, bool]]
+    """Trial -> its kind, as a place in KINDS, the variant that shows it, and whether the probe points at it."""
 
     @classmethod
     def of(cls, run: Run, finding: Findings) -> _Told:
         named = {(one.example_id, one.variant) for one in finding.failures}
         columns = ("trial", "place", "role", "flip", "example_id", "variant", "score")
-        parts = run.table(finding.probe, columns).to_batches()
+        parts = (part for _, part in run.parts(finding.probe, columns))
         rows = (row for part in parts for row in zip(*(column.to_pylist() for column in part.columns), strict=True))
         best: dict[int, tuple[int, str, bool]] = {}
+        shared: dict[tuple[int, str, bool], tuple[int, str, bool]] = {}
         trials, alone = 0, -1
         for trial, place, role, flip, example_id, variant, score in rows:
             if not place:
                 trials += 1
                 if score is not None and score <= 0:  # asked once, and wrong
-                    best[trial], alone = (KINDS.index(STILL_WRONG), variant, False), trial
+                    found, alone = (KINDS.index(STILL_WRONG), variant, False), trial
+                    best[trial] = shared.setdefault(found, found)
                 continue
             if alone == trial:
                 del best[trial]
@@ -153,11 +155,8 @@ class _Told:
             before = best.get(trial)
             # The worst that became of it, and of equals the one that the probe points at.
             if before is None or (found[0], not found[2]) < (before[0], not before[2]):
-                best[trial] = found
-        kinds: dict[str, dict[int, tuple[str, bool]]] = {}
-        for trial, (kind, variant, points) in best.items():
-            kinds.setdefault(KINDS[kind], {})[trial] = (variant, points)
-        return cls(trials, kinds)
+                best[trial] = shared.setdefault(found, found)
+        return cls(trials, best)
 
 
 def _read(run: Run, chosen: Sequence[tuple[str, str, int, str]]) -> Iterator[Case]:

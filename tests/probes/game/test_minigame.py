@@ -12,7 +12,7 @@ from pfungst.probes.game.layouts import Layouts
 from pfungst.probes.game.minigame import UNASKED
 from tests.probes.game.scripted import ScenePlayer, first_object_in
 
-PAPER = GAMES["paper"]
+PAPER = GAMES["paper-places"]
 
 
 def fair_layouts(game: MiniGame, number: int, count: int) -> list[np.ndarray]:
@@ -161,7 +161,7 @@ def test_the_curve_follows_the_game(small: list[Example]) -> None:
 
 
 def test_presets_differ_as_the_paper_and_its_code_do(small: list[Example]) -> None:
-    paper, code = GAMES["paper"], GAMES["code"]
+    paper, code = GAMES["paper-places"], GAMES["code"]
     assert (paper.moves, code.moves) == ("grid", "step")
     assert (paper.legality.min_pixels, code.legality.min_pixels) == (200, 100)
     assert code.legality.radius == {"large": 0.7, "small": 0.3}

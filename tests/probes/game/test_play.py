@@ -347,7 +347,7 @@ def test_the_probe_plays_outside_an_exam_too(small: list[Example]) -> None:
     fooled = [trial for trial in trials if trial.notes["board"]["fooled_after"] is not None]
     assert found.drop.value == pytest.approx(len(fooled) / len(small))
     assert found.figures[0].series[0].y[-1] == pytest.approx(len(fooled) / len(small))
-    assert sum(row[1] for row in found.tables[1].rows) == len(small)
+    assert sum(row[1] for row in found.tables[2].rows) == len(small)
     assert all(trial.notes["board"]["verified"] is not False for trial in trials)
     still = [[v.name for v in trial.variants] for trial in probe.trials(data, 0)]
     assert still == [["clean", "again"]] * len(small)

@@ -264,7 +264,7 @@ class Rows:
             question=question,
             image=image,
             image_id=self._job.share(image_id),
-            answers=tuple(map(self._job.share, answers)),
+            answers=self._job.share(tuple(map(self._job.share, answers))),
             target=target if target is None else self._job.share(target),
             answer_type=self._job.share(_type(row, shape.column(row, "answer_type"))),
             question_type=self._job.share(_question_type(row, shape.column(row, "question_type"))),

@@ -20,7 +20,7 @@ from transformers.models.auto import processing_auto
 
 from pfungst.core import PfungstError, PlayerError
 from pfungst.core.files import at_home, exists, file_digest
-from pfungst.players.hashing import digest
+from pfungst.core.fingerprint import digest
 from pfungst.players.options import HuggingFaceOptions
 
 # What from_pretrained reads; other formats of the weights may lie beside them and are never opened.

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 from pfungst.core import Answer, Image, MissingExtra, PfungstError, Player, PlayerError, Query, Reading
 from pfungst.core.code import describe
 from pfungst.core.files import at_home
+from pfungst.core.fingerprint import digest
 from pfungst.core.images import as_rgb
 from pfungst.players.function import gray
-from pfungst.players.hashing import digest
 from pfungst.players.options import HuggingFaceOptions
 
 

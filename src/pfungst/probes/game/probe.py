@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pfungst.core import AnsweredTrial, Asker, Dataset, Findings, Probe, Table, Trial, Variant
+from pfungst.core import AnsweredTrial, Asker, Dataset, Finding, Findings, Probe, Table, Trial, Variant
 from pfungst.probes import measure
 from pfungst.probes.game import results
 from pfungst.probes.game.board import Board, boards_of
@@ -80,6 +80,8 @@ class Game(GameSettings, Probe):
             f"twice changes {measure.percent(rows['control'].value)} of the answers ({self.adversary}, "
             f"{len(rounds)} mini-games of {self.size})."
         )
+        if "beyond" in rows:
+            verdict += f" {control_sentence(rows)}"
         if result.missing:
             verdict += (
                 f" {result.missing} of {self.seeds} mini-games could not be finished and are missing from all numbers."
@@ -90,7 +92,7 @@ class Game(GameSettings, Probe):
             tuple(row for row in result.counts.items() if row[1]),
         )
         boards = result.boards
-        tables = (counts, results.type_table(boards), results.rarity_table(boards))
+        tables = (counts, results.search_table(rows), results.type_table(boards), results.rarity_table(boards))
         figures = (
             results.budget_figure(boards),
             results.type_figure(boards),
@@ -101,6 +103,17 @@ class Game(GameSettings, Probe):
         return Findings(
             self.name, (clean, after, drop, *rows.values()), verdict, clean, after, drop, tables, figures, failures
         )
+
+
+def control_sentence(rows: Mapping[str, Finding]) -> str:
+    """What a uniform policy does by the same rules. rows: as of `results.rows_of`."""
+    tried = {who: f"{rows[f'{who}queries'].value:,.1f} scenes in {rows[f'{who}draws'].value:,.0f} draws"
+             for who in ("", "uniform ")}  # fmt: skip
+    return (
+        f"A uniform policy with as many draws and queries fools {measure.with_interval(rows['uniform'])} of the "
+        f"questions; the adversary fools {measure.with_interval(rows['beyond'])} more. The adversary asked about "
+        f"{tried['']} a question, the uniform policy about {tried['uniform ']}."
+    )
 
 
 def _still(board: Board) -> tuple[Variant, ...]:
