@@ -61,6 +61,10 @@ def test_all_games_stand_in_the_papers_tables_and_in_run_folders_of_their_own(co
     assert max(r.average("fooled") for r in results[:2]) > 0 and {r.average("fooled") for r in results[2:]} == {0.0}
     tables = {table["title"]: table for table in json.loads(Path("out/result.json").read_text())["tables"]}
     assert len(tables["Results of the games (Table 2)"]["rows"]) == 2
+    beside = tables["Adversaries beside their controls"]["rows"]
+    assert [(*row[:1], *row[2:4]) for row in beside] == [(player, "rsg", "greedy") for player in config.players]
+    rsg, greedy = (results[at].average("fooled") for at in (0, 1))
+    assert beside[0][6]["value"] == pytest.approx(rsg - greedy)  # the same questions in both
     figures = {
         figure["title"]: figure["series"] for figure in json.loads(Path("out/result.json").read_text())["figures"]
     }
