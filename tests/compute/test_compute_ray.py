@@ -55,7 +55,9 @@ def test_a_cluster_of_two_nodes_gives_the_same_bytes(cluster, tmp_path):
 
 
 def test_the_work_is_spread_over_the_nodes(cluster, tmp_path):
-    files = run_shards(jobs.where, make_shards(range(6)), tmp_path, on=f"ray:{cluster.address}")
+    (tmp_path / "nodes").mkdir()
+    shards = make_shards([{"nodes": str(tmp_path / "nodes")}] * 6)
+    files = run_shards(jobs.where, shards, tmp_path / "out", on=f"ray:{cluster.address}")
     assert len({file.read_bytes() for file in files}) == 2
 
 
