@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from pfungst.core import PfungstError
-from pfungst.text.encoders import AveragedWords, Encoder, SkipThoughts, TfIdf, WordVectors, get_encoder
+from pfungst.text.encoders import AveragedWords, Encoder, WordVectors, get_encoder
 from pfungst.text.encoders.base import FloatArray, unit_rows, words
 from pfungst.text.encoders.vectors import EMBEDDED
 from pfungst.text.encoders.word_vectors import EMBEDDED_COUNTS
@@ -41,23 +41,12 @@ def megabytes(path: Path) -> float:
     return sum(one.stat().st_size for one in files) / 1e6
 
 
-def expanded() -> Encoder:
-    encoder = get_encoder("skip-thoughts")
-    assert isinstance(encoder, SkipThoughts)
-    return encoder.expand_vocabulary(WordVectors.read(GLOVE))
-
-
 def candidates(also: list[str]) -> dict[str, tuple[Callable[[], Encoder], float]]:
     """What to print -> how to get it, and its size in megabytes."""
     found: dict[str, tuple[Callable[[], Encoder], float]] = {
         DEFAULT: (lambda: get_encoder("skip-thoughts"), megabytes(EMBEDDED)),
-        "skip-thoughts + GloVe words": (expanded, megabytes(EMBEDDED) + megabytes(GLOVE)),
         "words: averaged GloVe, 100-d": (lambda: AveragedWords(WordVectors.read(GLOVE)), megabytes(GLOVE)),
         TFIDF: (lambda: get_encoder("tfidf"), megabytes(EMBEDDED_COUNTS)),
-        "tfidf, svd 256-d, fitted to Quora train": (
-            lambda: TfIdf.fit(lines("train.txt"), dim=256, projection="svd"),
-            float("nan"),
-        ),
         "minilm": (lambda: get_encoder("minilm"), 90.9),
     }
     for name in also:

@@ -24,7 +24,7 @@ from pfungst.probes.game.verifier import run_program
 from pfungst.world import embedded, visible_pixels
 from pfungst.world.constants import RADIUS, RELATIONS
 
-PAPER = GAMES["paper"]
+PAPER = GAMES["paper-places"]
 
 
 class Quick:

@@ -23,7 +23,7 @@ from pfungst.probes.game.adversaries import get_adversary
 from pfungst.probes.game.board import Board
 from pfungst.world import embedded
 
-PAPER = GAMES["paper"]
+PAPER = GAMES["paper-places"]
 PLAYERS = ("film", "tbd", "mdetr", "rn", "iep", "san", "ban", "rn-state", "state-transformer")
 
 

@@ -94,7 +94,7 @@ def main() -> None:
     start = time.perf_counter()
     index = _index(mains, pool, no_progress)
     ready = time.perf_counter()
-    _, _, aligned = best_pairs(index, K, [None] * len(mains), no_progress)
+    _, _, aligned = best_pairs(index, K, [[]] * len(mains), no_progress)
     done = time.perf_counter()
     pairs = len(mains) * len(pool)
     ours = pairs / (done - start)

@@ -101,7 +101,7 @@ def on_device(device: str, names: Sequence[str], quick: bool) -> None:
     from pfungst.probes.game import GAMES
     from pfungst.probes.game.board import Board
 
-    boards = [Board.of(one, GAMES["paper"]) for one in embedded(20, rephrasings=0)]
+    boards = [Board.of(one, GAMES["paper-places"]) for one in embedded(20, rephrasings=0)]
     rng = np.random.default_rng(0)
 
     def layouts(count: int) -> list[Query]:

@@ -30,7 +30,7 @@ def start(what: Callable[..., None], *arguments: object) -> ForkServerProcess:
 
 def finish(process: ForkServerProcess) -> int | None:
     """Its exit code: the negative number of the signal that killed it."""
-    process.join(200)
+    process.join()
     return process.exitcode
 
 

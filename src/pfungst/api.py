@@ -32,9 +32,9 @@ from pfungst.core.files import file_name, jsonable
 from pfungst.core.files import reading as reading_file
 from pfungst.core.finished import note
 from pfungst.core.progress import shown_in
-from pfungst.core.run import missing_trials
 from pfungst.core.settings import describe_settings
 from pfungst.core.spec import labelled
+from pfungst.core.trials import readings_in
 from pfungst.core.types import no_progress
 
 DEFAULT_PROBES = ("control", "blind")
@@ -93,6 +93,11 @@ def examine(spec: ExamSpec) -> Run:
 
     The arguments are the fields of `pfungst.core.ExamSpec`:
     """
+    return examine_and(spec)
+
+
+def examine_and(spec: ExamSpec, extend: Callable[[Path], object] | None = None) -> Run:
+    """`examine`; extend: adds to the run folder what the report shall have besides."""
     from pfungst.compute import working
     from pfungst.players.replicate import closing
     from pfungst.report import add_looks, add_prompts, write_report
@@ -114,8 +119,13 @@ def examine(spec: ExamSpec) -> Run:
     told = reading_notes(examined, part.metric, reading)
     if not examined.finished:
         told = (*repeated(part), *told)
-    if not examined.finished or not (path / "report.html").exists():
-        write_report(path, part)
+    try:
+        if extend is not None:
+            extend(path)
+    finally:
+        if extend is not None or not examined.finished or not (path / "report.html").exists():
+            write_report(path, part)
+    if not examined.finished:
         note(path, told)
     notes, problems = (*chosen.last_words, *told), examined.problems
     if spec.max_errors is None:
@@ -203,6 +213,7 @@ def rescore(
     player = StoredPlayer(
         was["name"], was["fingerprint"], was.get("reads_scenes", False), was.get("reads_ids", False), failed,
         frozenset(was.get("takes", ())), was.get("reads_images", True),
+        {key: one for probe in probes for key, one in readings_in(path / "trials" / f"{probe.name}.parquet").items()},
     )  # fmt: skip
     reading = matcher or config.get("matcher", "")
     score, reader = get_metric(part.metric), get_matcher(reading) if reading else None
@@ -259,14 +270,7 @@ def reading_notes(examined: Examined, metric: str, matcher: str, label: str = ""
 
 def unanswered(examined: Examined) -> tuple[str, ...]:
     """That queries got no answer, where some did not."""
-    if not examined.failed:
-        return ()
-    question, error = examined.failed[0]
-    told = {"failed": examined.failed, "left out by probe": examined.left_out}
-    return (
-        f"{missing_trials(told)} The first: {question[:80]!r}: {error:.300} The same exam tries them again; "
-        "--max-errors N allows them.",
-    )
+    return (f"{examined.lacking} --max-errors N allows them.",) if examined.lacking else ()
 
 
 def lost_images(data: Dataset) -> bool:

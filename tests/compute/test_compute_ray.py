@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from pfungst.compute import ComputeError, ShardsFailed, make_shards, run_shards
-from pfungst.compute.ray import _connect
-from pfungst.core import Asker, Query
+from pfungst.compute.pool import Death, Pool
+from pfungst.compute.ray import RayWorkers, _connect
+from pfungst.core import Asker, Needs, Query
 from pfungst.players import resolve
 from pfungst.players.replicate import ReplicaSettings, replicate
 from tests.compute import compute_jobs as jobs
+from tests.compute.clusters import ray_cluster
 from tests.conftest import png
 
 ray = pytest.importorskip("ray")
@@ -25,26 +27,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def cluster():
-    """A head and one more node, each with processes, an object store and resources of its own."""
-    from ray.cluster_utils import Cluster
-
-    before = os.environ.get("PYTHONPATH")
+    """A head and one more node."""
     client_port = free_port()
-    os.environ["PYTHONPATH"] = str(ROOT)
-    try:
-        cluster = Cluster(
-            initialize_head=True,
-            head_node_args={"num_cpus": 1, "include_dashboard": False, "ray_client_server_port": client_port},
-        )
-        cluster.client_address = f"ray://127.0.0.1:{client_port}"
-        cluster.add_node(num_cpus=1)
-        cluster.wait_for_nodes()
-        yield cluster
-        cluster.shutdown()
-    finally:
-        os.environ.pop("PYTHONPATH")
-        if before is not None:
-            os.environ["PYTHONPATH"] = before
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(ROOT))
+        with ray_cluster({"num_cpus": 1, "ray_client_server_port": client_port}, {"num_cpus": 1}) as cluster:
+            cluster.client_address = f"ray://127.0.0.1:{client_port}"
+            yield cluster
 
 
 def test_a_cluster_of_two_nodes_gives_the_same_bytes(cluster, tmp_path):
@@ -55,8 +44,8 @@ def test_a_cluster_of_two_nodes_gives_the_same_bytes(cluster, tmp_path):
 
 
 def test_the_work_is_spread_over_the_nodes(cluster, tmp_path):
-    (tmp_path / "nodes").mkdir()
-    shards = make_shards([{"nodes": str(tmp_path / "nodes")}] * 6)
+    (tmp_path / "seen").mkdir()
+    shards = make_shards([str(tmp_path / "seen")] * 2)
     files = run_shards(jobs.where, shards, tmp_path / "out", on=f"ray:{cluster.address}")
     assert len({file.read_bytes() for file in files}) == 2
 
@@ -100,31 +89,53 @@ def test_copies_of_a_player_answer_on_the_cluster_and_one_that_dies_is_replaced(
     assert not ray.is_initialized()
 
 
-class BusyRay:
-    """Stands in for a cluster whose server for Ray Client starts too late `slow` times."""
+def test_a_death_is_charged_to_the_task_that_caused_it_and_to_no_other(cluster):
+    """A task is done and the next kills the worker: the answer to the first can be lost with it."""
+    pool = Pool(RayWorkers(jobs.Deadly, cluster.address, 2, Needs()), 2, ahead=2)
+    try:
+        outcomes = {task: outcome for _, task, outcome in pool.run(range(8), lambda number: (number,))}
+    finally:
+        pool.close()
+    assert {task for task, outcome in outcomes.items() if isinstance(outcome, Death)} == {3, 7}
+    assert all(outcome == task for task, outcome in outcomes.items() if task % 4 != 3)
 
-    def __init__(self, slow: int) -> None:
-        self.slow, self.tries, self.ended = slow, 0, 0
+
+class BusyRay:
+    """Stands in for a Ray that starts too late `slow` times."""
+
+    def __init__(self, slow: int, error: Exception) -> None:
+        self.slow, self.error, self.tries, self.ended = slow, error, 0, 0
 
     def init(self, **settings: object) -> None:
         self.tries += 1
         if self.tries <= self.slow:
-            raise ConnectionAbortedError("Starting Ray client server failed.")
+            raise self.error
 
     def shutdown(self) -> None:
         self.ended += 1
 
 
-def test_a_busy_cluster_is_asked_once_more():
+@pytest.mark.parametrize(
+    ("on", "error"),
+    [
+        ("ray://127.0.0.1:{port}", ConnectionAbortedError("Starting Ray client server failed.")),
+        ("ray", Exception("The current node timed out during startup.")),  # as Ray 2.60 says it
+    ],
+)
+def test_a_ray_that_starts_too_late_is_asked_once_more(on, error):
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        address = f"ray://127.0.0.1:{listening.getsockname()[1]}"
-        late = BusyRay(1)
+        address = on.format(port=listening.getsockname()[1])
+        late = BusyRay(1, error)
         _connect(late, address, None)
         assert (late.tries, late.ended) == (2, 1)
-        dead = BusyRay(9)
-        with pytest.raises(ComputeError, match="Starting Ray client server failed"):
+        dead = BusyRay(9, error)
+        with pytest.raises(ComputeError, match=str(error)):
             _connect(dead, address, None)
         assert dead.tries == 2
+        broken = BusyRay(9, Exception("no such setting"))
+        with pytest.raises(ComputeError, match="no such setting"):
+            _connect(broken, address, None)
+        assert broken.tries == 1
 
 
 class RpcError(Exception):
@@ -164,14 +175,15 @@ def test_a_cluster_that_is_lost_again_and_again_before_it_does_anything_is_given
     assert len(tries) == 4
 
 
-def test_ray_started_for_the_call_gives_the_same_bytes(tmp_path):
+def test_ray_started_for_the_call_gives_the_same_bytes_with_the_priority_of_the_command(tmp_path):
     code = (
-        "import sys; from tests.compute.compute_jobs import draw; from pfungst.compute import make_shards, run_shards\n"
-        "run_shards(draw, make_shards(range(4), seed=5), sys.argv[1], on='ray', workers=2)"
+        "import os, sys; from tests.compute.compute_jobs import draw_unhindered as draw\n"
+        "from pfungst.compute import make_shards, run_shards\n"
+        "run_shards(draw, make_shards([os.nice(0)] * 4, seed=5), sys.argv[1], on='ray', workers=2)"
     )
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], env=environment, check=True, timeout=120)
-    for shard in make_shards(range(4), seed=5):
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], env=environment, check=True)
+    for shard in make_shards([os.nice(0)] * 4, seed=5):
         assert (tmp_path / shard.name).read_bytes() == jobs.draw(shard)
 
 

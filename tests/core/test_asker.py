@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pfungst.core import Answer, Asker, BudgetSpent, BytesImage, Player, PlayerDied, PlayerError, Query
+from pfungst.core.errors import ended
 from pfungst.core.store import AnswerStore
 from pfungst.core.types import as_player
 
@@ -216,3 +217,9 @@ def test_what_a_player_does_not_say_has_a_default() -> None:
     assert (bare.reads_scenes, bare.reads_images, bare.batch_size, bare.samples) == (False, True, 32, False)
     assert (rich.reads_scenes, rich.reads_images, rich.batch_size, rich.samples) == (True, False, 5, True)
     assert bare.last_words == () and rich.last_words == ("half of the file was empty", "2 requests")
+
+
+@pytest.mark.parametrize("text", ["the server hung up", "HTTP 500 (busy)", "it said 'no'"])
+def test_what_went_wrong_is_a_sentence_that_another_can_follow(text: str) -> None:
+    assert ended(text) == f"{text}." == ended(ended(text))
+    assert all(ended(whole) == whole for whole in ("Run it again.", "Why?", "It says 'no.'", "(It is full.)"))

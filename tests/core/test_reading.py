@@ -136,7 +136,8 @@ def test_a_few_failures_are_left_out_counted_and_shown_and_tried_again_later(tmp
     assert run.findings[0].clean.value == 1.0 and run.findings[0].clean.n == 38
     (problem,) = run.problems
     assert "4 queries got no answer, so 2 trials are left out" in problem and "'q7'" in problem
-    assert "cannot look" in problem and not run.notes
+    assert "ValueError: cannot look at this. The answers before it are kept" in problem and not run.notes
+    assert Run(str(run.path)).findings == run.findings, "a text is a path too"
     found = json.loads((tmp_path / "run" / "findings.json").read_text())
     assert found["left out"] == 2 and len(found["failed"]) == 4
     allowed = pfungst.examine(Clumsy({"q7", "q30"}), data, ["control"], tmp_path / "run", max_errors=4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from pfungst.cli.experiments import Experiments
 from pfungst.compute import Shard
 from pfungst.core import DataError, UsageError
 from pfungst.experiments import EXPERIMENTS, perform, run_cells
+from pfungst.experiments.base import noted
 from tests.experiments.small import EXPERIMENT, Inner, Small
 
 app = typer.Typer(cls=Experiments, no_args_is_help=True)
@@ -102,3 +104,24 @@ def test_cells_are_done_once_and_more_can_be_added_in_front(tmp_path: Path, jobs
     files = run_cells(counting, {"a.txt": 1, "b.txt": 2}, tmp_path)
     assert {name: path.read_text() for name, path in files.items()} == {"a.txt": "2", "b.txt": "4"}
     assert seen == [1]
+
+
+def test_a_run_that_was_stopped_is_noted_and_its_time_and_machines_are_added_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = tmp_path / "run.json"
+    with pytest.raises(KeyboardInterrupt), noted(tmp_path):
+        during = json.loads(note.read_text())
+        assert during["unfinished"] and during["started"]
+        time.sleep(0.2)
+        raise KeyboardInterrupt
+    stopped = json.loads(note.read_text())
+    assert stopped["unfinished"] and 0.2 <= stopped["seconds"] < 5 and stopped["packages"]["numpy"]
+    note.write_text(json.dumps({**stopped, "seconds": 100.0, "device": "another machine"}))
+    for _ in range(2):
+        with noted(tmp_path):
+            pass
+    done = json.loads(note.read_text())
+    assert "unfinished" not in done and 100 <= done["seconds"] < 105
+    assert (done["started"], done["device"]) == (stopped["started"], "another machine")
+    assert [one["device"] for one in done["later_machines"]] == [stopped["device"]]

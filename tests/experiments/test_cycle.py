@@ -288,6 +288,15 @@ def test_intervals_cover_seeds_and_pictures() -> None:
     assert np.isnan(Scores(same, np.zeros(100, np.int64)).interval()["low"])
 
 
+def test_base_and_whole_scheme_can_have_more_seeds_than_the_rest() -> None:
+    config = CycleStudy(models=("a", "b"), variants=TABLE_2, seeds=3, other_seeds=1)
+    assert [*config.runs()][:8] == [f"{model}-{variant}-0" for model in "ab" for variant in TABLE_2]
+    assert [*config.runs()][8:] == [f"{m}-{v}-{s}" for s in (1, 2) for m in "ab" for v in ("base", "gating")]
+    assert len(dataclasses.replace(config, other_seeds=0).runs()) == 24
+    with pytest.raises(PfungstError, match="other_seeds cannot be more than seeds"):
+        dataclasses.replace(config, other_seeds=4)
+
+
 def test_wrong_settings_are_told(prepared: Prepared, tmp_path: Path) -> None:
     with pytest.raises(PfungstError, match="no variant 'x'"):
         CycleStudy(variants=("x",))
@@ -357,9 +366,33 @@ def test_a_study_says_how_many_words_are_hidden_and_older_studies_had_the_defaul
     control, row = result.rows
     assert row["control"] == "base-hidden" and "CS(4) - base" not in row
     assert row["REP - control"]["value"] == pytest.approx(row["REP"]["value"] - control["REP"]["value"])
-    assert tables(result)[1].title == "Against base, words hidden"
+    assert tables(result)[1].title == "One thing changed"
+    assert tables(result)[1].rows[0][:3] == ("butd", "+ Gating, words hidden", "base, words hidden")
     with pytest.raises(PfungstError, match="hidden words must be between"):
         CycleStudy(hidden=1.0)
+
+
+def test_sampled_and_forced_questions_stand_side_by_side_in_one_study(prepared: Prepared, tmp_path: Path) -> None:
+    variants = ("base", "gating", "gating-forced")
+    sampling = dataclasses.replace(TINY.cycle, feedback="sample")
+    learning = FitConfig(steps=6, batch=8, rate=0.05)
+    config = dataclasses.replace(TINY, seeds=1, variants=(*variants, "gating-sample"), cycle=sampling, fit=learning)
+    result = study(prepared, tmp_path / "both", config)
+    both = {row["variant"]: row for row in result.rows}
+    runs = {name: read_run(tmp_path / "both" / "runs" / f"butd-{name}-0.npz") for name in both}
+    looked = {name: run["looks"].tolist() for name, run in runs.items()}
+    assert looked["gating"] == looked["gating-sample"] != looked["gating-forced"]
+    forced = dataclasses.replace(config, variants=("gating",), cycle=TINY.cycle)
+    study(prepared, tmp_path / "forced", forced)
+    alone = read_run(tmp_path / "forced" / "runs" / "butd-gating-0.npz")
+    assert alone["looks"].tolist() == looked["gating-forced"]
+    row = both["gating-forced"]
+    assert row["control"] == "gating"
+    assert row["CS(4) - control"]["value"] == pytest.approx(row["CS(4)"]["value"] - both["gating"]["CS(4)"]["value"])
+    changed = next(table for table in tables(result) if table.title == "One thing changed")
+    assert [line[1:3] for line in changed.rows] == [
+        ("+ Gating, words forced", "+ Gating"), ("+ Gating, questions sampled", "+ Gating")
+    ]  # fmt: skip
 
 
 def test_the_share_of_hidden_words_reaches_both_variants(
@@ -450,9 +483,10 @@ def test_a_study_on_photographs_fills_the_papers_tables(photographs: Prepared, t
     assert [one.ending for one in data.wordings] == ["", "-learnt"]
     found = {table.title: table for table in tables(result)}
     assert list(found) == [
-        "Cycle consistency", "At the best step", "Consensus, wordings by rules", "Where they look, wordings by rules",
-        "Consensus, wordings by learnt", "Where they look, wordings by learnt", "Question generation",
-        "Failure prediction",
+        "Cycle consistency", "At the best step",
+        "Consensus, wordings by rules", "One thing changed, wordings by rules", "Where they look, wordings by rules",
+        "Consensus, wordings by learnt", "One thing changed, wordings by learnt", "Where they look, wordings by learnt",
+        "Question generation", "Failure prediction",
     ]  # fmt: skip
     assert [row[0] for row in found["Consensus, wordings by learnt"].rows] == ["ban", "ban + CC", "  gain"]
     assert [row[1] for row in found["Question generation"].rows] == ["what F attends to", "the whole image"]

@@ -9,8 +9,9 @@ import torch
 from pfungst.core import DataError
 from pfungst.experiments.failure import failure_table, judge, tables
 from pfungst.models import build
+from pfungst.scores.selective import best_threshold
 from pfungst.training import FitConfig, evaluate, fit
-from pfungst.training.failure import Seen, fit_predictor, look
+from pfungst.training.failure import FailurePredictor, Seen, fit_predictor, look
 from tests.training.tiny_data import SIZES, colours, model
 
 SETTINGS = FitConfig(epochs=8, batch=32, rate=5e-3)
@@ -73,8 +74,36 @@ def test_a_model_has_two_rows_judged_on_other_pictures_than_they_were_made_on() 
     fit(net, colours(10, 2), config=FitConfig(steps=15, batch=10, rate=1e-2))
     rows = failure_table(net, colours(40, 2, seed=5), fit_config=SETTINGS)
     assert [one.name for one in rows] == ["confidence", "FP"]
-    assert all(one.n == 40 for one in rows)
+    assert all(one.n == 20 for one in rows)  # a quarter of the images
     table = tables({"butd": rows})[0]
     assert {"precision", "coverage at 5% risk"} <= set(table.columns)
     assert [row[0] for row in table.rows] == ["butd", "  + FP"]
     assert table.rows[1][3] == f"{rows[1].f1:.3f}"
+    right = np.mean(look(net, colours(40, 2, seed=5)).correct > 0)
+    assert rows[0].f1_all == rows[1].f1_all == pytest.approx(2 * right / (1 + right), abs=0.2)
+
+
+def test_the_threshold_is_chosen_where_the_module_neither_learnt_nor_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    net, data = build("butd", SIZES, "tiny"), colours(40, 2, seed=5)
+    seen: list[set[int]] = []
+    monkeypatch.setattr(
+        "pfungst.training.failure.look",
+        lambda net, part, **more: seen.append(set(part.picture.tolist())) or look(net, part, **more),
+    )
+    rows = failure_table(net, data, fit_config=SETTINGS)
+    learnt, chosen, judged = seen
+    assert (len(learnt), len(chosen), len(judged)) == (20, 10, 10)
+    assert not learnt & chosen and not learnt & judged and not chosen & judged
+    own = look(net, data.rows(np.flatnonzero(np.isin(data.picture, list(chosen)))))
+    assert rows[0].threshold == best_threshold(own.confidence, own.correct)
+
+
+def test_the_module_keeps_the_pass_that_was_best_on_other_questions() -> None:
+    """What it learns by heart here is noise: the longer it trains, the worse it tells other questions apart."""
+    made, held = told(60, 0, shown=0.2), told(2000, 1, shown=0.2)
+    settings = FitConfig(epochs=80, batch=16, rate=1e-2)
+
+    def accuracy(predictor: FailurePredictor) -> float:
+        return float(((predictor.believe(held) > 0.5) == (held.correct > 0)).mean())
+
+    assert accuracy(fit_predictor(made, held, fit_config=settings)) > accuracy(fit_predictor(made, fit_config=settings))

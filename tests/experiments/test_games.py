@@ -1,14 +1,16 @@
 """Many players, many adversaries, one set of workers: the same games as played one by one."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pfungst import load
-from pfungst.core import PfungstError
+from pfungst.core import PfungstError, UsageError
 from pfungst.experiments.base import perform
 from pfungst.experiments.games import EXPERIMENT, GamesConfig
+from pfungst.probes.game.results import is_won
 from pfungst.probes.game.rows import read_round
 
 PLAYER = """
@@ -72,10 +74,24 @@ def test_all_games_stand_in_the_papers_tables_and_in_run_folders_of_their_own(co
     assert json.loads(Path("out/mine.py-Weak-rsg-2/exam.json").read_text())["player"]["spec"] == "mine.py:Weak"
 
 
+def test_sizes_are_compared_on_the_questions_they_share(config: GamesConfig) -> None:
+    config = replace(config, players=config.players[:1], adversaries=("rsg",), also=("4x1",))
+    small, large = perform(EXPERIMENT, config, "out")
+    assert (small.size, large.size, len(large.boards)) == (2, 4, 4)
+    won = [{board.example_id: is_won(board) for board in one.boards} for one in (small, large)]
+    both = won[0].keys() & won[1].keys()
+    assert len(both) >= 2
+    tables = {table["title"]: table for table in json.loads(Path("out/result.json").read_text())["tables"]}
+    (row,) = tables["Sizes side by side"]["rows"]
+    assert row[:3] == ["mine.py:Weak", "rsg", "2, 4"]
+    shares = [sum(one[name] for name in both) / len(both) for one in reversed(won)]
+    assert [cell["value"] for cell in row[3:6]] == pytest.approx([*shares, shares[0] - shares[1]])
+    with pytest.raises(UsageError, match="written as 100x30"):
+        replace(config, also=("100",)).sizes()
+
+
 @pytest.mark.slow
 def test_one_set_of_workers_plays_the_same_games_or_none_is_printed(config: GamesConfig) -> None:
-    from dataclasses import replace
-
     perform(EXPERIMENT, config, "one")
     names = [path.name for path in Path("one").glob("mine*")]
     assert len(names) == 4

@@ -16,8 +16,8 @@ from pfungst.experiments import perform
 from pfungst.experiments.basic_questions import EXPERIMENT as DATA
 from pfungst.experiments.basic_questions import BasicQuestionsConfig, pool_of
 from pfungst.experiments.noise import CUT, EXPERIMENT, UNPREPARED, VQABQ, Noised, NoiseStudy, chosen, falls, model_of
+from pfungst.probes.noise import normalise
 from pfungst.probes.noise.bqd import BasicQuestions
-from pfungst.probes.noise.ranking import normalise
 
 THINGS = ("car", "truck", "cat", "dog", "table", "phone", "tree", "boat", "man", "cup")
 
@@ -102,10 +102,17 @@ def test_the_tables_have_the_layout_of_the_papers_and_are_the_run_folders_number
     ]  # fmt: skip
     assert all(len(row) == len(table.columns) for table in tables.values() for row in table.rows)
     assert [row[2] for row in tables["VQABQ: Accuracy"].rows[:2]] == ["before", "after"]
+    beyond = tables["Beyond texts of equal length"]
+    # The player that minds every word loses all, and nothing of it is due to the ranking: other texts cost as much.
+    for pool, player, first, repeat, filler, drawn, mean, *last in beyond.rows:
+        lost = "0.0" if player == "oracle" else "100.0"
+        assert {text.split()[0] for text in (first, repeat, filler, drawn, *last[:2])} == {lost}, (pool, player)
+        assert {mean.split()[0], last[2].split()[0]} == {"0.0"}
+    assert len(beyond.rows) == 4
     lost = {row[0]: row[3] for row in tables["What is cut off"].rows}
     kept = json.loads((out / "players" / "oracle" / "findings.json").read_text())
-    titles = {one["probe"]: one["tables"][0]["title"] for one in kept["findings"]}
-    assert {*titles} == {*result.players["oracle"]}
+    titles = {one["probe"]: one["tables"][0]["title"] for one in kept["findings"] if "rouge" in one["probe"]}
+    assert {one["probe"] for one in kept["findings"]} == {*result.players["oracle"]}
     assert titles["ynbqd-rouge"] == "Accuracy by partition (rouge, pool: yes/no)"
     longest = [
         len(" ".join([main, *basic[start : start + 3]]).split())
@@ -185,3 +192,13 @@ def test_accuracy_falls_only_if_it_falls_at_every_level() -> None:
         return [Finding("accuracy", value, 10) for value in values]
 
     assert falls(levels(0.5, 0.4, 0.3)) and not falls(levels(0.5, 0.4, 0.4)) and not falls(levels(0.5, 0.3, 0.4))
+
+
+def test_players_in_processes_of_their_own_say_the_same(study: tuple[Noised, Path], tmp_path: Path) -> None:
+    result, out = study
+    config = NoiseStudy(**json.loads((out / "experiment.json").read_text())["config"] | {"jobs": 2})
+    plural = {name: tuple(value) for name, value in vars(config).items() if isinstance(value, list)}
+    again = perform(EXPERIMENT, replace(config, **plural), tmp_path)
+    assert (tmp_path / "players" / "oracle" / "findings.json").is_file()
+    assert again.players == result.players
+    assert again.words == result.words

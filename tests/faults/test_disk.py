@@ -31,7 +31,6 @@ def command(*words: str, folder: Path, before: object = None, **environment: str
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
         text=True,
-        timeout=120,
         preexec_fn=before,  # type: ignore[arg-type]
     )
 

@@ -17,13 +17,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 
 from pfungst.core.store import AnswerStore
+from tests.compute.clusters import ray_cluster
 from tests.faults import kills
 
-pytestmark = pytest.mark.slow
+# A test is three commands with eight workers that load torch, 40 seconds of processor time. Where ten others share the
+# processors that takes five minutes; only what hangs takes half an hour.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 ROOT = Path(__file__).resolve().parents[2]
 STRUCK = Path(__file__).parent / "struck"
 DEATH = r"its worker died.* \(tried 3 times\)"
@@ -74,7 +78,6 @@ class Bench:
             env={**environment(self.faults), "PFUNGST_CACHE": str(self.cache)},
             capture_output=True,
             text=True,
-            timeout=200,
         )
 
     def read(self, names: tuple[str, ...]) -> dict[str, bytes]:
@@ -101,14 +104,11 @@ def faults(place: Path) -> Path:
 def cluster(faults: Path) -> Iterator[str]:
     """The address of a Ray cluster whose workers can be struck."""
     pytest.importorskip("ray")
-    from ray.cluster_utils import Cluster
-
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment(faults).items():
             patch.setenv(name, value)
-        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
-        yield str(cluster.address)
-        cluster.shutdown()
+        with ray_cluster({"num_cpus": 2}) as cluster:
+            yield str(cluster.address)
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def unstruck(place: Path, faults: Path) -> Callable[[str], dict[str, bytes]]:
 
     @lru_cache
     def results(name: str) -> dict[str, bytes]:
-        bench = Bench(place / name, faults, place / "cache")
+        bench = Bench(Path(mkdtemp(dir=place)) / "bench", faults, place / "cache")
         ended = bench.run(*CASES[name].words, "--on", "local")
         assert ended.returncode == 0, ended.stderr
         return bench.read(CASES[name].results)

@@ -26,7 +26,6 @@ def python(code: str, folder: Path, **environment: str) -> subprocess.CompletedP
         env={**clean, **environment},
         capture_output=True,
         text=True,
-        timeout=120,
     )
 
 

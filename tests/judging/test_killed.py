@@ -40,12 +40,12 @@ def test_a_killed_run_asks_only_for_the_judgements_it_does_not_hold(tmp_path: Pa
         command = [sys.executable, "-c", CODE, str(tmp_path), word]
         child.append(subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True))
         started.set()
-        child[0].communicate(timeout=120)
+        child[0].communicate()
         assert child[0].returncode == -signal.SIGKILL and not (tmp_path / "findings.json").exists()
         with AnswerStore(tmp_path / STORE) as store:
             kept = len(store)
         asked = server.count
-        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=120, check=True)
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
         # Eleven verdicts were sent; some of them may have been on their way.
         assert 0 < kept <= 11 and server.count - asked == 20 - kept
     assert done.stdout.split() == ["20", "0.8"]

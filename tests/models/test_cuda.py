@@ -67,7 +67,7 @@ def test_modules_run_the_programs_that_the_generator_writes_as_on_the_cpu(name: 
 
 @pytest.fixture(scope="module")
 def queries() -> list[Query]:
-    boards = [Board.of(example, GAMES["paper"]) for example in embedded(8, rephrasings=0)]
+    boards = [Board.of(example, GAMES["paper-places"]) for example in embedded(8, rephrasings=0)]
     rng = np.random.default_rng(0)
     return [board.query(board.start + rng.uniform(-0.1, 0.1, board.start.shape)) for board in boards for _ in range(2)]
 

@@ -34,7 +34,7 @@ def test_tensors_are_resized_to_the_pixels_that_pillow_gives(sizes: tuple[int, i
 @pytest.fixture(scope="module")
 def boards() -> list[Board]:
     data = embedded(3, width=160, height=120, rephrasings=0, cache=False)
-    return [Board.of(example, GAMES["paper"]) for example in data]
+    return [Board.of(example, GAMES["paper-places"]) for example in data]
 
 
 @pytest.fixture(scope="module")

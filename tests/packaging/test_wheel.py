@@ -29,7 +29,7 @@ class Built:
 def build(source: Path, out: Path, kind: str) -> Path:
     words = [sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory", str(out)]
     environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH}
-    subprocess.run(words, cwd=source, env=environment, check=True, capture_output=True, timeout=200)
+    subprocess.run(words, cwd=source, env=environment, check=True, capture_output=True)
     [made] = out.iterdir()
     return made
 
@@ -96,7 +96,7 @@ def test_an_empty_environment_with_the_wheel_alone_examines_a_player(built: Buil
     # A path named in a .pth file is searched, but its own .pth files (the editable install) are not read.
     (site / "others.pth").write_text("".join(f"{path}\n" for path in sys.path if path.endswith("-packages")), "utf-8")
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", "--no-index"]
-    subprocess.run([*install, "--no-compile", str(built.wheel)], check=True, timeout=200)
+    subprocess.run([*install, "--no-compile", str(built.wheel)], check=True)
     bring_compiled_kernels(site)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     words = ["examine", "rn-state", "--limit", "20", "--out", "first"]
@@ -106,7 +106,6 @@ def test_an_empty_environment_with_the_wheel_alone_examines_a_player(built: Buil
         env=environment,
         capture_output=True,
         text=True,
-        timeout=250,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "first" / "report.html").stat().st_size > 10_000

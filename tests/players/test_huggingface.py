@@ -90,6 +90,17 @@ def test_vilt_cuts_long_questions_and_says_so(vilt: Path) -> None:
     assert len(asked.notes) == 1 and asked.notes[0].startswith("1 questions were longer than the 24 tokens")
 
 
+def test_vilt_tells_what_it_reads_by_its_tokenizer(vilt: Path) -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(vilt)
+    texts = ["what color is this ? " * 10, "what ?", "what gnurf is this ?"]
+    for text, reading in zip(texts, player(vilt).reading([Query(text) for text in texts]), strict=True):
+        tokens = tokenizer.tokenize(text)
+        assert reading.words == len(tokens)
+        assert reading.unknown == tokens.count(tokenizer.unk_token)
+        assert reading.cut == max(0, len(tokenizer(text).input_ids) - 24)
+        assert (reading.cut > 0) == (text == texts[0]) and (reading.unknown > 0) == ("gnurf" in text)
+
+
 def test_vilt_leaves_the_global_random_state_alone(vilt: Path) -> None:
     asked = player(vilt)
     torch.manual_seed(5)

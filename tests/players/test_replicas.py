@@ -11,7 +11,7 @@ from pfungst import examine
 from pfungst.compute import pool
 from pfungst.core import Asker, BytesImage, PlayerDied, PlayerError, Query, UsageError
 from pfungst.players import resolve
-from pfungst.players.replicate import ReplicaSettings, needs_of, replicate
+from pfungst.players.replicate import ReplicaSettings, closing, needs_of, replicate
 from tests.conftest import png, squares
 
 HERE = "tests.players.replica_players"
@@ -43,6 +43,17 @@ def test_copies_answer_as_one_player_and_are_a_player_like_any_other(tmp_path):
     assert Asker(player).answers(queries) == list(alone.answer(queries))
     assert Asker(player).answers(queries[:3]) == list(alone.answer(queries[:3]))
     assert len(list(tmp_path.glob("batch-*"))) == 8 + 1  # the batches that one player would get
+
+
+def test_copies_tell_what_the_player_reads(tmp_path):
+    queries = questions("How many large cubes are there?", "Is a zyzzyva there?")
+    player = replicate("rn-state", None, {}, ReplicaSettings(1))
+    with closing(player):
+        assert player.has("reading")
+        assert player.reading(queries) == resolve("rn-state").reading(queries)
+    silent = copies(tmp_path)
+    with closing(silent):
+        assert not silent.has("reading")
 
 
 def test_both_copies_work_with_one_thread_each(tmp_path):

@@ -317,5 +317,5 @@ print(before, os.waitstatus_to_exitcode(status), asked(5))
 def test_a_forked_process_asks_over_connections_and_threads_of_its_own() -> None:
     with serving(echo) as server:
         line = [sys.executable, "-c", FORKING, server.url]
-        told = subprocess.run(line, capture_output=True, text=True, check=True, timeout=120)
+        told = subprocess.run(line, capture_output=True, text=True, check=True)
     assert told.stdout.split() == ["4", "6", "5"], told.stderr

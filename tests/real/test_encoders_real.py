@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pfungst.core import MissingExtra
-from pfungst.text.encoders import SkipThoughts, WordVectors, check_encoder, get_encoder
+from pfungst.text.encoders import check_encoder, get_encoder
 from pfungst.text.encoders.base import _SENTENCE_END, penn, unit_rows
 
 
@@ -67,19 +67,6 @@ def test_neighbours_of_real_questions_make_sense(question, neighbour, questions)
     scores = unit_rows(encoder.encode(pool)) @ unit_rows(encoder.encode([question]))[0]
     best = [pool[i] for i in np.argsort(-scores)[:5]]
     assert neighbour in best
-
-
-def test_real_word_vectors_teach_the_default_new_words(shared_data):
-    encoder = get_encoder("skip-thoughts")
-    assert isinstance(encoder, SkipThoughts)
-    vectors = WordVectors.read(shared_data / "glove" / "glove100d_subset_f16.npz")
-    bigger = encoder.expand_vocabulary(vectors)
-    assert len(bigger.vocabulary) > 40_000
-    table, known = unit_rows(bigger.parts[0].table), list(encoder.vocabulary)
-    for word, expected in (("speaks", "speak"), ("talkative", "introvert"), ("erroneous", "false")):
-        assert word not in encoder.vocabulary
-        scores = table[: len(known)] @ table[bigger.vocabulary[word]]
-        assert expected in [known[i] for i in np.argsort(-scores)[:20]]
 
 
 def test_minilm_finds_paraphrases(pairs):

@@ -14,7 +14,7 @@ from pfungst.probes.game.adversaries import get_adversary
 from pfungst.probes.game.verifier import count_pixels, run_program
 from tests.probes.game.scripted import ScenePlayer, first_object_in
 
-PAPER = GAMES["paper"]
+PAPER = GAMES["paper-places"]
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,13 @@ from typer.testing import CliRunner
 import pfungst
 from pfungst.cli.app import app
 from pfungst.core import Answer, Exam, PfungstError, Run
+from pfungst.core.files import jsonable
 from pfungst.core.stats import Interval, holm
 from pfungst.probes.blind import Blind
 from pfungst.probes.control import Control
+from pfungst.report.card import format_finding
 from pfungst.report.compare import Pair, compare, groups_of, leaderboard
-from pfungst.report.compare_html import verdict, write_comparison
+from pfungst.report.compare_html import drop_text, verdict, write_comparison
 from tests.conftest import squares
 
 
@@ -273,6 +275,26 @@ def test_the_command_prints_a_board_and_writes_a_page(tmp_path):
     found = json.loads(CliRunner().invoke(app, ["compare", *paths, "--json"]).stdout)
     assert [one["name"] for one in found["runs"]] == ["a", "b", "c"]
     assert [score["value"] for score in found["columns"][0]["scores"]] == [1, 0.5, 0.25]
+
+
+def test_two_runs_get_the_table_of_players_by_probes_in_the_terminal_too(tmp_path):
+    """The drops of `compare.html`, each from the clean score on the same questions, and who is ahead of whom."""
+    data = squares(12, 1)
+    paths = [run(tmp_path, name, right, data, (Control(), Blind())) for name, right in (("b", 6), ("a", 12))]
+    board = leaderboard(paths)
+    words = [str(path) for path in paths]
+    done = CliRunner().invoke(app, ["compare", *words], env={"COLUMNS": "400"})
+    said = " ".join(done.stdout.replace("│", " ").split())
+    for at, name in enumerate("ab"):
+        shown = [drop_text(column, at) for column in board.columns[1:]]
+        assert shown and all(f"{' '.join(text.split())}" in said for text in shown), name
+    for column in board.columns:
+        assert format_finding(jsonable(column.pairs[0].difference)) in said
+    assert f" a minus b {format_finding(jsonable(board.columns[0].pairs[0].difference))}" in said
+    assert " n 12 12 " in said and "first: " in said
+    found = json.loads(CliRunner().invoke(app, ["compare", *words, "--json"]).stdout)
+    assert [column["name"] for column in found["columns"]] == [column.name for column in board.columns]
+    assert found["pairs"][0]["variant"] == "clean"
 
 
 def test_runs_that_score_the_same_lead_together_and_many_are_not_all_named(tmp_path):

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from pfungst.core import PfungstError
 from pfungst.core.flips import normalise
-from pfungst.scores import choice_accuracy, exact_match, yes_no
+from pfungst.scores import exact_match, yes_no
+from pfungst.scores.metrics import choice_by_scores
 
 
 @pytest.mark.parametrize(
@@ -56,39 +57,26 @@ def test_normalising_twice_changes_nothing(text: str) -> None:
     assert normalise(normalise(text)) == normalise(text)
 
 
-def test_choices_by_text() -> None:
-    assert choice_accuracy(["Cat", "dog", ""], ["cat", "cat", "cat"]) == pytest.approx(1 / 3)
-
-
-def test_choices_by_scores_take_the_highest() -> None:
-    choices = [["cat", "dog"], ["cat", "dog"]]
-    assert choice_accuracy([[0.1, 0.9], [2.0, -1.0]], ["dog", "dog"], choices) == 0.5
+def test_the_highest_score_chooses() -> None:
+    assert choice_by_scores([0.1, 0.9], ["cat", "dog"], "dog") == 1.0
+    assert choice_by_scores([2.0, -1.0], ["cat", "dog"], "dog") == 0.0
 
 
 def test_tied_scores_share_the_point() -> None:
-    choices = [["cat", "dog", "cow"]]
-    assert choice_accuracy([[0.5, 0.5, 0.1]], ["dog"], choices) == 0.5
-    assert choice_accuracy([[0.0, 0.0, 0.0]], ["dog"], choices) == pytest.approx(1 / 3)
-    assert choice_accuracy([[0.5, 0.5, 0.1]], ["cow"], choices) == 0.0
+    choices = ["cat", "dog", "cow"]
+    assert choice_by_scores([0.5, 0.5, 0.1], choices, "dog") == 0.5
+    assert choice_by_scores([0.0, 0.0, 0.0], choices, "dog") == pytest.approx(1 / 3)
+    assert choice_by_scores([0.5, 0.5, 0.1], choices, "cow") == 0.0
 
 
 def test_nan_scores_never_win() -> None:
-    choices = [["cat", "dog"]]
-    assert choice_accuracy([[math.nan, 0.1]], ["dog"], choices) == 1.0
-    assert choice_accuracy([[math.nan, math.nan]], ["dog"], choices) == 0.0
-
-
-def test_no_questions_have_no_choice_accuracy() -> None:
-    assert math.isnan(choice_accuracy([], []))
+    assert choice_by_scores([math.nan, 0.1], ["cat", "dog"], "dog") == 1.0
+    assert choice_by_scores([math.nan, math.nan], ["cat", "dog"], "dog") == 0.0
 
 
 def test_scores_without_matching_choices_are_errors() -> None:
-    with pytest.raises(PfungstError, match="needs the choices"):
-        choice_accuracy([[0.5, 0.5]], ["dog"])
     with pytest.raises(PfungstError, match="2 scores for 1 choices"):
-        choice_accuracy([[0.5, 0.5]], ["dog"], [["dog"]])
-    with pytest.raises(PfungstError, match="one target"):
-        choice_accuracy(["dog"], ["dog", "cat"])
+        choice_by_scores([0.5, 0.5], ["dog"], "dog")
 
 
 def test_yes_no_by_hand() -> None:

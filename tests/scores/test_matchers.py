@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pfungst.core import PfungstError
-from pfungst.scores.matchers import MATCHERS, get_matcher, kind_of, read
+from pfungst.scores.matchers import MATCHERS, answer_kind, get_matcher, read
 
 GOLDEN = [json.loads(line) for line in (Path(__file__).parent / "golden_replies.jsonl").read_text("utf-8").splitlines()]
 COLOURS = ("red", "blue", "green", "dark red")
@@ -76,7 +76,7 @@ def test_a_matcher_that_reads_what_is_no_choice_is_an_error(monkeypatch: pytest.
     ],
 )  # fmt: skip
 def test_kinds_have_synonyms_and_unknown_words_count_as_none(word: str, kind: str) -> None:
-    assert kind_of(word) == kind
+    assert answer_kind(word) == kind
 
 
 def test_a_synonym_of_a_kind_is_understood_by_every_matcher() -> None:

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pfungst.core import Answer, Example, PfungstError
-from pfungst.scores import VQAScorer, vqa_accuracy
+from pfungst.core import PfungstError
+from pfungst.scores import vqa_accuracy
 from pfungst.scores.vqa import CONTRACTIONS, process
 
 
@@ -158,50 +158,8 @@ def test_without_humans_the_accuracy_is_unknown() -> None:
 def test_an_unknown_variant_is_an_error_that_lists_them() -> None:
     with pytest.raises(PfungstError, match="official, fixed and paper"):
         vqa_accuracy("red", ["red"], variant="strict")  # type: ignore[arg-type]
-    with pytest.raises(PfungstError, match="official, fixed and paper"):
-        VQAScorer("strict")  # type: ignore[arg-type]
 
 
 def test_one_text_in_place_of_a_list_of_humans_is_an_error() -> None:
     with pytest.raises(PfungstError, match="give a list of answers"):
         vqa_accuracy("red", "red")
-
-
-def test_the_scorer_averages_overall_and_per_type_exactly() -> None:
-    scorer = VQAScorer()
-    scorer.add("yes", humans(yes=10), "yes/no", "is the")
-    scorer.add("no", humans(yes=9, no=1), "yes/no", "is this")
-    scorer.add("red", humans(red=2, blue=8), "other", "is the")
-    result = scorer.result()
-    assert result.scores == pytest.approx((1.0, 0.3, 0.6))
-    assert result.n == 3
-    assert result.overall == pytest.approx(1.9 / 3)
-    assert result.per_answer_type == pytest.approx({"yes/no": 0.65, "other": 0.6})
-    assert result.per_question_type == pytest.approx({"is the": 0.8, "is this": 0.3})
-
-
-def test_the_summary_in_percent_is_the_published_one() -> None:
-    scorer = VQAScorer()
-    scorer.add("yes", humans(yes=10), "yes/no", "is the")
-    scorer.add("no", humans(yes=9, no=1), "yes/no", "is this")
-    scorer.add("red", humans(red=2, blue=8), "other", "is the")
-    assert scorer.result().percent() == {
-        "overall": 63.33,
-        "perQuestionType": {"is the": 80.0, "is this": 30.0},
-        "perAnswerType": {"yes/no": 65.0, "other": 60.0},
-    }
-
-
-def test_questions_without_humans_are_in_no_average() -> None:
-    examples = [
-        Example("1", "What colour?", answers=("red",) * 10, answer_type="other", question_type="what"),
-        Example("2", "What colour?", answer_type="other", question_type="which"),
-    ]
-    result = VQAScorer().add_all(examples, [Answer("red"), Answer("red")]).result()
-    assert (result.overall, result.n) == (1.0, 1)
-    assert result.per_question_type == {"what": 1.0}
-    assert math.isnan(result.scores[1])
-
-
-def test_a_scorer_that_scored_nothing_has_no_average() -> None:
-    assert math.isnan(VQAScorer().result().overall)

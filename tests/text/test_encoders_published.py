@@ -115,15 +115,6 @@ def test_the_published_files_give_the_published_vectors(release, device):
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), np.sqrt(2), rtol=1e-5)
 
 
-def test_the_end_of_sentence_word_is_appended_on_request(release):
-    folder, tables, grus = release
-    encoder = load_published(folder, device="numpy", end_of_sentence=True)
-    np.testing.assert_allclose(
-        encoder.encode(["old car"])[0], by_hand(tables, grus, ["old", "car", "<eos>"]), atol=1e-5
-    )
-    assert encoder.fingerprint != load_published(folder, device="numpy").fingerprint
-
-
 def test_it_is_an_encoder_like_any_other_and_has_a_name(release):
     folder, _, _ = release
     encoder = get_encoder(f"skip-thoughts:{folder}")

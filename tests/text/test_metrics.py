@@ -95,7 +95,7 @@ def test_top_pairs_are_the_best_of_all_pairs_with_ties_by_place(metric):
 
 
 def test_an_excluded_question_is_never_given():
-    places, _ = top_pairs("rouge", MAIN[:1], POOL, 9, excluded=[6])
+    places, _ = top_pairs("rouge", MAIN[:1], POOL, 9, excluded=[[6]])
     assert 6 not in places[0] and len(set(places[0])) == 9
 
 

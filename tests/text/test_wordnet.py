@@ -7,16 +7,14 @@ import random
 import subprocess
 import sys
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pfungst.core import PfungstError
-from pfungst.text import wup, wup_matrix, wups
+from pfungst.text import wup, wups
 from pfungst.text.wordnet import base_forms, senses, wordnet
 
 Pair = tuple[str, str]
@@ -42,12 +40,12 @@ def by_nltk(nltk: Any, pairs: list[Pair]) -> list[float | None]:
     return [nltk.synset(one).wup_similarity(nltk.synset(other)) for one, other in pairs]
 
 
-def compiled(pairs: list[Pair], pos: str = "n") -> list[float]:
-    return [float(wup_matrix([one], [other], pos)[0, 0]) for one, other in pairs]
+def ours(pairs: list[Pair], pos: str = "n") -> list[float]:
+    return [wup(one, other, pos) for one, other in pairs]
 
 
 def assert_equal_where_nltk_has_a_value(pairs: list[Pair], expected: list[float | None]) -> None:
-    found = compiled(pairs)
+    found = ours(pairs)
     differing = [
         (pair, mine, theirs) for pair, mine, theirs in zip(pairs, found, expected) if theirs not in (mine, None)
     ]
@@ -88,17 +86,7 @@ def test_a_noun_and_a_verb_meet_at_the_simulated_root_like_in_nltk(nltk: Any) ->
     nouns, verbs = names("n"), names("v")
     pairs = [(rng.choice(nouns), rng.choice(verbs)) for _ in range(200)]
     pairs += [(other, one) for one, other in pairs]
-    assert compiled(pairs) == by_nltk(nltk, pairs)
-
-
-def test_one_call_equals_the_matrix() -> None:
-    rng = random.Random("scalar")
-    pool = names("n") + names("v")
-    pairs = [(rng.choice(pool), rng.choice(pool)) for _ in range(300)]
-    single = [wup(one, other) for one, other in pairs]
-    matrix = wup_matrix([one for one, _ in pairs], [other for _, other in pairs])
-    assert matrix.shape == (300, 300)
-    assert np.diagonal(matrix).tolist() == single
+    assert ours(pairs) == by_nltk(nltk, pairs)
 
 
 def test_words_take_the_best_pair_of_noun_senses(nltk: Any) -> None:
@@ -109,9 +97,7 @@ def test_words_take_the_best_pair_of_noun_senses(nltk: Any) -> None:
         for other in words
         if one != other
     }
-    assert dict(zip(expected, compiled(list(expected)))) == expected
-    matrix = wup_matrix(words, words)
-    assert all(matrix[words.index(one), words.index(other)] == value for (one, other), value in expected.items())
+    assert dict(zip(expected, ours(list(expected)))) == expected
 
 
 def test_wups_equals_the_published_procedure_over_nltk(nltk: Any) -> None:
@@ -157,18 +143,12 @@ def test_verbs_and_both_parts_of_speech_on_request() -> None:
     assert wup("eat", "devour") == 0.0
     assert wup("eat", "devour", pos="v") > 0.8
     assert wup("walk", "run", pos="nv") == max(wup("walk", "run"), wup("walk", "run", pos="v"))
-    assert compiled([("eat", "devour")], pos="v") == [wup("eat", "devour", pos="v")]
 
 
 def test_equal_words_are_one_and_unknown_words_zero() -> None:
     assert wup("zxqv", "zxqv") == 1.0
     assert wup("zxqv", "dog") == wup("dog", "zxqv") == wup("", "dog") == 0.0
-    assert compiled([("zxqv", "Zxqv"), ("zxqv", "dog"), ("", "dog"), ("", "")]) == [1.0, 0.0, 0.0, 1.0]
-    assert wup_matrix(["zxqv"], ["zxqv", "dog"]).tolist() == [[1.0, 0.0]]
-
-
-def test_nothing_to_compare_gives_empty_arrays() -> None:
-    assert wup_matrix([], ["dog"]).shape == (0, 1)
+    assert ours([("zxqv", "Zxqv"), ("zxqv", "dog"), ("", "dog"), ("", "")]) == [1.0, 0.0, 0.0, 1.0]
 
 
 def test_two_verbs_below_the_circle_of_wordnet_have_a_value() -> None:
@@ -238,7 +218,7 @@ def test_any_text_has_a_similarity_between_zero_and_one_or_a_clear_error(one: st
     except PfungstError:
         return
     assert 0.0 <= value <= 1.0
-    assert compiled([(one, other)]) == [value]
+    assert ours([(one, other)]) == [value]
 
 
 def test_the_licence_of_wordnet_travels_with_the_tables() -> None:
@@ -250,29 +230,3 @@ def test_the_licence_of_wordnet_travels_with_the_tables() -> None:
 def test_single_calls_load_no_compiler() -> None:
     code = "import sys; from pfungst.text import wup; wup('dog', 'cat'); sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-@pytest.mark.slow
-def test_the_build_script_makes_the_tables_that_are_shipped(tmp_path: Path) -> None:
-    from tests.text.wordnet_oracle import dict_folder
-
-    try:
-        source = dict_folder()
-    except ImportError as error:
-        pytest.skip(str(error))
-    for pos, name in (("n", "noun"), ("v", "verb")):
-        lines = (" ".join([form, *bases]) for form, bases in wordnet().lexicons[pos].exceptions.items())
-        (tmp_path / f"{name}.exc").write_text("\n".join(lines), "utf-8")
-    script = Path(__file__).resolve().parents[2] / "scripts" / "build_wordnet.py"
-    built = tmp_path / "built.npz"
-    command = [sys.executable, str(script), "--dict", str(source), "--exceptions", str(tmp_path), "--out", str(built)]
-    subprocess.run(command, check=True, capture_output=True)
-    shipped = files("pfungst.text") / "wordnet_data" / "wordnet30.npz"
-    with np.load(built) as mine, shipped.open("rb") as file, np.load(file) as theirs:
-        assert mine.files == theirs.files
-        assert all(np.array_equal(mine[name], theirs[name]) for name in mine.files)
-
-
-def test_many_pairs_are_the_same_on_several_threads() -> None:
-    terms = ["dog", "cat", "eat.v.01", "walk.v.01", "table"]
-    assert (wup_matrix(terms * 100, terms * 100) == np.tile(wup_matrix(terms, terms), (100, 100))).all()

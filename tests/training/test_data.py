@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import PIL.Image
 import pytest
 import torch
 
-from pfungst.core import BytesImage, DataError, Dataset, Example, FileImage, NamedImage
+from pfungst.core import DataError, Dataset, Example, FileImage, NamedImage
 from pfungst.models import Batch, Inputs, Scenes, Vocabulary, build
 from pfungst.models.features.regions import RegionFeatures, Regions
 from pfungst.models.programs import decode_program
@@ -218,16 +217,6 @@ def test_a_vocabulary_can_be_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_pictures_may_come_in_many_workers(tmp_path: Path) -> None:
-    buffer = io.BytesIO()
-    PIL.Image.new("L", (40, 30), 77).save(buffer, format="PNG")
-    data = Dataset("x", [Example("1", "What?", BytesImage(buffer.getvalue()), "a", ("b",), "b")])
-    one = prepare({"train": data}, tmp_path / "1", inputs=SMALL).split("train").arrays["pictures"]
-    two = prepare({"train": data}, tmp_path / "2", inputs=SMALL, workers=2).split("train").arrays["pictures"]
-    assert np.array_equal(one, two)
-    assert int(one[0, 1, 3, 3]) == 77
-
-
 def test_shuffled_scenes_have_the_same_objects_in_other_places() -> None:
     attributes = torch.arange(1, 25).reshape(1, 6, 4).repeat(30, 1, 1)
     positions, pixels = attributes[..., :2].float(), attributes[..., 2:].float()

@@ -128,7 +128,7 @@ def test_the_rules_answer_as_the_enforcers_do(served: Served) -> None:
 
     scene, id_ = scene_of(served)
     example = next(one for one in load(served.settings.data) if one.id == id_)
-    board, enforcers = Board.of(example, GAMES["paper"]), Enforcers.of(GAMES["paper"])
+    board, enforcers = Board.of(example, GAMES["paper-places"]), Enforcers.of(GAMES["paper-places"])
     rng = np.random.default_rng(0)
     layouts = [np.array(scene["start"]), *rng.uniform(-4, 4, (12, len(board), 2))]
     refusals = set()

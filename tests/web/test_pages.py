@@ -7,6 +7,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -14,10 +15,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 import pfungst
-from pfungst.core import Answer, Run
+from pfungst.core import Answer, Dataset, Run
 from pfungst.core.progress import PROGRESS_FILE
 from pfungst.report.card import format_finding, format_p
-from tests.conftest import png
+from tests.conftest import png, squares
 from tests.web.conftest import HOSTILE, Served
 
 Find = Callable[[str], str]
@@ -231,6 +232,25 @@ def test_runs_of_one_player_are_told_apart_by_their_folders(tmp_path: Path, cach
         assert listed["answers"] == answers_page(site, [], Wanted())["page"].total == 6, "what is listed is counted"
     finally:
         site.close()
+
+
+def test_wordings_are_no_questions_and_few_images_are_told_of(tmp_path: Path) -> None:
+    from pfungst.web import WebSettings
+    from pfungst.web.site import Site
+    from pfungst.web.views import run_page, runs_page
+
+    data = [replace(one, id=f"{one.id} {end}", question=f"{one.question}{end}", group=one.id)
+            for one in squares(8, 1) for end in ("", " Say.", " Well?")]  # fmt: skip
+    run = pfungst.examine("oracle", Dataset("worded", data, "exact"), ["control", "rephrase"], tmp_path / "runs" / "a")
+    site = Site(WebSettings((tmp_path / "runs",)))
+    try:
+        (folder,) = site.runs.all()
+        pages = [site.render("runs.html", **runs_page(site)), site.render("run.html", **run_page(site, folder))]
+    finally:
+        site.close()
+    assert all("8 questions in 24 wordings" in page and "24 questions" not in page for page in pages)
+    few = "numbers rest on few images, the fewest: "
+    assert few in pages[1] and few in run.report.read_text("utf-8")
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def main() -> None:
     except BrokenPipeError:
         _reader_has_gone()
     except OSError as error:
-        print(f"pfungst: {told(error)}", file=sys.stderr)
+        print(f"pfungst: {system_sentence(error)}", file=sys.stderr)
         sys.exit(1)
 
 
@@ -56,7 +56,7 @@ def _reader_has_gone() -> NoReturn:
     sys.exit(0)
 
 
-def told(error: OSError) -> str:
+def system_sentence(error: OSError) -> str:
     """What the system complains about, as a sentence: a full disk, a folder that is read-only or gone."""
     import errno
 

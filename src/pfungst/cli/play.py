@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pfungst.probes.game.extras import Tried
 
 
-EXAM = ("player", "seed", "player_options", "open_questions", "replicas")
+EXAM = ("player", "seed", "player_options", "open_questions", "replicas", "max_errors")
 
 
 @with_options(GameSettings(seeds=30), after="data")
@@ -66,7 +66,6 @@ def play(
     from pfungst.players.resolving import Recipe
     from pfungst.probes.game.extras import add_extras, check_answered
     from pfungst.probes.game.probe import Game
-    from pfungst.report import write_report
 
     own_modules()
     for other in transfer or ():
@@ -88,14 +87,17 @@ def play(
         return
     if not as_json:
         most, each = probe.most_queries(), probe.queries_each()
-        print(f"at most {most:,} questions to {player}: {probe.seeds} x {probe.size} x {each}, and repetitions")
+        beside = "" if probe.make_control() is None else ", as many for the uniform control"
+        print(f"at most {most:,} questions to {player}: {probe.seeds} x {probe.size} x {each}{beside}, and repetitions")
+    tried: list[Tried] = []
     with progress_bar() as show:
-        run = api.examine(**exam, place=Place(on, workers, recipe), progress=show)
-        show("drawing", 0, 1)
-        chosen, examples = recipe()
-        tried = add_extras(folder, chosen, examples, strips=strips, fairness=fairness, transfer=transfer or ())
-        write_report(folder, examples)
-        show("drawing", 1, 1)
+
+        def extend(run: Path) -> None:
+            show("drawing", 0, 1)
+            tried.extend(add_extras(run, *recipe(), strips=strips, fairness=fairness, transfer=transfer or ()))
+            show("drawing", 1, 1)
+
+        run = api.examine_and(ExamSpec(**exam, place=Place(on, workers, recipe), progress=show), extend)
     _print(folder, as_json)
     for line in (*run.notes, *run.problems):
         print(f"{player}: {line}", file=sys.stderr)
@@ -105,11 +107,12 @@ def play(
 
 
 def _print(folder: Path, as_json: bool) -> None:
-    from pfungst.probes.game import read_result, table_2, table_4, table_b1
+    from pfungst.probes.game import read_result, table_2, table_4, table_b1, with_controls
     from pfungst.report.card import read_extras, read_findings
 
     result = read_result(folder)
-    tables = [table_2([result]), table_4([result], result.adversary), table_b1([result])]
+    both = with_controls([result])
+    tables = [table_2(both), table_4([result], result.adversary), table_b1(both)]
     extras = read_extras(folder, "game")
     findings = read_findings(folder)
     if as_json:

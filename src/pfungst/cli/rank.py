@@ -56,13 +56,14 @@ def rank(
         check_device(device)
     settings = RankSettings(**how)
     solver = own_device(where, device)
+    known = [*(asked.examples if asked is not None else ()), *source.examples]
     with progress_bar() as progress, working(where):
         if lambda_study is not None:
-            rows = bqd.lambda_study(questions, candidates, settings, _numbers(lambda_study), progress, solver)
+            rows = bqd.lambda_study(questions, candidates, settings, _numbers(lambda_study), progress, solver, known)
         elif question is not None:
-            ranking = settings.rank([questions[0].text], candidates, progress, solver)
+            ranking = settings.rank([questions[0].text], candidates, progress, solver, known)
         elif out is not None:
-            bqd.build(out, questions, candidates, settings, progress, device=solver)
+            bqd.build(out, questions, candidates, settings, progress, device=solver, known=known)
     about = {"main": asked.about()} if asked is not None else {}
     about |= {"pool": source.about()}
     if lambda_study is not None:

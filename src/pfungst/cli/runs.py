@@ -68,47 +68,36 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare runs on the examples all have: paired differences, intervals, tests, flips, ranks."""
-    from pfungst.report.card import narrow
+    from pfungst.report.card import few_images
     from pfungst.report.compare import compare as compare_two
-    from pfungst.report.compare import leaderboard, matchers_differ, notes, read_runs
+    from pfungst.report.compare import leaderboard, matchers_differ, notes
     from pfungst.report.compare_html import too_few, write_comparison
     from pfungst.report.profile import harness_pairs
     from pfungst.report.profile import profile as make_profile
     from pfungst.scores.profile import MARGIN
 
-    profile = profile or margin is not None
-    margin = MARGIN if margin is None else margin
-    two = compare_two(*runs, label=label) if len(runs) == 2 else None
-    board = None
-    if two is None or html is not None or profile:
-        with progress_bar() as progress:
-            board = leaderboard(runs, label=label, progress=progress)
-    found = make_profile(board, margin=margin) if profile and board is not None else None
-    read = board.runs if board is not None else read_runs(runs, label)[0]
-    harnesses = harness_pairs(read)
-    if sentence := matchers_differ(read):
-        print(f"pfungst: {sentence}", file=sys.stderr)
-    if html is not None and board is not None:
+    two = compare_two(*runs, label=label) if len(runs) == 2 else []
+    with progress_bar() as progress:
+        board = leaderboard(runs, label=label, progress=progress)
+    found = make_profile(board, margin=MARGIN if margin is None else margin) if profile or margin is not None else None
+    harnesses = harness_pairs(board.runs)
+    if html is not None:
         first = board.runs[0]
         write_comparison(board, html, data_of(first.path, first.run.config, "the page will have no images"))
-    shown = [one for row in two or () for one in (row.first, row.second, row.difference)]
-    if few := narrow(jsonable(shown)) or (too_few(board) if board is not None else ""):
-        print(f"pfungst: {few}", file=sys.stderr)
-    for note in board.notes if board is not None else notes(read, [(row.probe, row.variant) for row in two or ()]):
-        print(f"pfungst: {note}", file=sys.stderr)
+    shown = [one for row in two for one in (row.first, row.second, row.difference)]
+    beside = notes(board.runs, [(row.probe, row.variant) for row in two]) if two else ()
+    told = (matchers_differ(board.runs), few_images(jsonable(shown)) or too_few(board), *board.notes, *beside)
+    for sentence in dict.fromkeys(filter(None, told)):
+        print(f"pfungst: {sentence}", file=sys.stderr)
     if as_json:
-        if two is not None and board is None and not harnesses:
-            print_json(two)
-        else:
-            named = {"runs": [{"name": run.name, "folder": run.path} for run in board.runs]} if board else {}
-            told = {**named, "columns": board.columns if board else (), "page": html, "pairs": two}
-            more = {"profile": found, "harnesses": harnesses}
-            print_json({**told, **{name: value for name, value in more.items() if value}})
+        named = [{"name": run.name, "folder": run.path} for run in board.runs]
+        parts = {"runs": named, "columns": board.columns, "controls": board.controls, "page": html, "pairs": two}
+        more = {"profile": found, "harnesses": harnesses}
+        print_json({**parts, **{name: value for name, value in more.items() if value}})
         return
-    if two is not None:
+    _print_board(board)
+    if two:
         _print_two(runs, two)
-    elif board is not None:
-        _print_board(board)
     if found is not None:
         _print_profile(found)
     for pair in harnesses:
@@ -130,7 +119,7 @@ def _print_profile(found: Profile) -> None:
 
 
 def _print_board(board: Leaderboard) -> None:
-    from pfungst.report.card import format_cell
+    from pfungst.report.card import format_cell, format_finding
     from pfungst.report.compare_html import board_rows, control_note, drop_text, verdict
 
     columns, rows = board_rows(board)
@@ -140,11 +129,14 @@ def _print_board(board: Leaderboard) -> None:
         for cell, column in zip(row[1:], board.columns, strict=True):
             lines = [format_cell(cell) + (" *" if column.marks(at) else ""), drop_text(column, at)]
             marked[-1].append("\n".join(filter(None, lines)))
+    if len(board.runs) == 2:
+        differences = [[format_finding(jsonable(pair.difference)) for pair in column.pairs] for column in board.columns]
+        marked.append([" minus ".join(run.name for run in board.runs), *("".join(each) for each in differences)])
     print_table("Leaderboard", columns, marked)
     print("*: the best of a column, or not significantly worse than it (paired test, Holm over the pairs of a column)")
     print("below: from the same run's clean score on the questions of the column, and the drop")
     print(control_note(board))
-    print(f"\n{verdict(board)}")
+    print(f"\n{verdict(board)}\n")
 
 
 def _print_two(runs: list[Path], rows: list[Comparison]) -> None:
@@ -285,12 +277,12 @@ def gate(
     For <= the upper bound counts, for >= the lower one. Percentages are fractions: 0.05 or 5%.
     """
     from pfungst.report import gate as gates
-    from pfungst.report.card import format_finding, narrow
+    from pfungst.report.card import few_images, format_finding
 
     verdicts = gates.gate(run, require, label=label)
     if sentence := Run.open(run, label).missing:
         print(f"pfungst: {sentence}", file=sys.stderr)
-    if few := narrow([verdict.finding for verdict in verdicts]):
+    if few := few_images([verdict.finding for verdict in verdicts]):
         print(f"pfungst: {few}", file=sys.stderr)
     if junit is not None:
         write_atomic(junit, gates.junit(run, verdicts, label=label))

@@ -10,16 +10,15 @@ from typing import Annotated, Any
 import typer
 
 from pfungst.cli.options import Images, Json, Seed, SkipBad, data_options, with_options
-from pfungst.cli.show import print_json, progress_bar, tell
+from pfungst.cli.show import print_json, progress_bar
 from pfungst.core import UsageError, settings
-from pfungst.core.settings import parse_settings, read_settings, split_settings
+from pfungst.core.settings import read_settings
 from pfungst.training.config import FitConfig
 
 
 @with_options(FitConfig, only=("epochs", "steps", "batch", "rate", "precision", "patience"), after="height")
 def train(
-    model: Annotated[str, typer.Argument(help="A model of the zoo (film, san ...), or skip-thoughts.")],
-    corpus: Annotated[Path | None, typer.Argument(help="Text file that skip-thoughts learns from.")] = None,
+    model: Annotated[str, typer.Argument(help="A model of the zoo (film, san ...).")],
     data: Annotated[
         str, typer.Option("--data", "-d", help="Training data: a data set, or a folder of prepared arrays.")
     ] = "world#train",
@@ -80,9 +79,6 @@ def train(
 
     Run the same command again to resume a run that was stopped.
     """
-    if model == "skip-thoughts":
-        train_encoder(corpus, out, setting or [], seed, device, as_json)
-        return
     from pfungst.compute.devices import check_device
     from pfungst.models import MODELS, Inputs
     from pfungst.models.features import load_regions
@@ -149,32 +145,6 @@ def train(
         f"{card['parameters']:,} parameters, {card['steps']} steps."
     )
     print(f"\n{folder}\npfungst examine {shlex.quote(f'zoo:{folder}')}")
-
-
-def train_encoder(
-    corpus: Path | None, out: Path | None, words: list[str], seed: int, device: str, as_json: bool
-) -> None:
-    """Learn a sentence encoder from a text file: one sentence per line, an empty line between sequences."""
-    from pfungst.compute.devices import check_device
-    from pfungst.text.encoders import SkipThoughtsConfig, read_corpus, train_skip_thoughts
-
-    check_device(device)
-    if corpus is None:
-        raise UsageError("Give the corpus: pfungst train skip-thoughts CORPUS.txt --out FILE.safetensors.")
-    given = {"seed": seed, **split_settings(words, what="skip-thoughts encoder")}
-    config = parse_settings(SkipThoughtsConfig, given, what="skip-thoughts encoder")
-    path = out or Path("runs") / "skip-thoughts.safetensors"
-    with progress_bar() as progress:
-        model = train_skip_thoughts(
-            read_corpus(corpus),
-            path,
-            config,
-            device=device,
-            report_every=5,
-            progress=lambda state: progress(f"training · loss {state.loss:.3f}", state.step, state.steps),
-        )
-    told = {"file": str(path), "dim": model.dim, "fingerprint": model.fingerprint}
-    tell(told, [f"{path}: {model.dim} dimensions. Use it as --encoder skip-thoughts:{path}"], as_json)
 
 
 def cycle_of(

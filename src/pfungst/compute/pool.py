@@ -2,7 +2,8 @@
 
 What a worker holds is made where the worker runs: a function that does shards (`shards.run_shards`), or a player
 (`pfungst.players.replicate`). A worker that dies, hangs or is told to go is replaced. The task that it had begun
-comes back as a `Death`; those that lay behind it are done by others.
+comes back as a `Death`; those that lay behind it are done by others. On a cluster the last words of a worker can be
+lost with it: of several tasks nobody knows then which it was at, and each is done again with none behind it.
 """
 
 from __future__ import annotations
@@ -77,6 +78,8 @@ class Workers(Protocol):
 
     files: bool
     """They see the files of this process."""
+    heard: bool
+    """What a worker says before it dies is heard: it died at the first task that it has not called done."""
 
     def start(self, number: int) -> Worker: ...
     def wait(self, workers: Sequence[Any]) -> None:
@@ -106,6 +109,8 @@ class _Slot:
     ready: bool = False
     tasks: deque[tuple[int, Any]] = field(default_factory=deque)
     """What it has to do, in this order, each with the number of its run: it works on the first."""
+    alone: bool = False
+    """Nothing may lie behind what it does."""
     since: float = field(default_factory=time.monotonic)
     """When it began with the first."""
 
@@ -135,6 +140,8 @@ class Pool(Generic[T]):
         self._run = self._stillborn = 0
         self.waiting: deque[T] = deque()
         """Tasks of this run that no worker has; more may be added in between."""
+        self.suspects: deque[T] = deque()
+        """Those of them on which a worker may have died: done first, each with none behind it."""
         self.deaths: int = 0
         """Workers that were ready and died."""
         self.deaths_in_a_row: int = 0
@@ -154,8 +161,8 @@ class Pool(Generic[T]):
         `message` makes what is sent for a task. What is left of an earlier run that nobody reads any more is dropped.
         """
         self._run = run = self._run + 1
-        self.waiting = waiting = deque(tasks)
-        while waiting or any(of == run for slot in self._slots for of, _ in slot.tasks):
+        self.waiting, self.suspects = waiting, suspects = deque(tasks), deque[T]()
+        while waiting or suspects or any(of == run for slot in self._slots for of, _ in slot.tasks):
             self._feed(message)
             for number, of, task, outcome in self._listen():
                 if of == run:
@@ -163,21 +170,26 @@ class Pool(Generic[T]):
 
     def renew(self, number: int) -> None:
         """Replace a worker between two tasks."""
-        self._replace(next(slot for slot in self._slots if slot.number == number))
+        self._replace(next(slot for slot in self._slots if slot.number == number), self.waiting)
 
     def _feed(self, message: Callable[[T], Sequence[Any]]) -> None:
         """Give every worker something to do, and start more while there is more to do."""
         for filled in range(self._ahead):
             for slot in self._slots:
-                if self.waiting and slot.ready and len(slot.tasks) == filled:
-                    task = self.waiting.popleft()
-                    slot.since = slot.since if slot.tasks else time.monotonic()
-                    slot.tasks.append((self._run, task))
-                    slot.worker.send(message(task))
+                if slot.ready and not slot.alone and len(slot.tasks) == filled:
+                    slot.alone = bool(self.suspects) and not filled
+                    queue = self.suspects if slot.alone else self.waiting
+                    if queue:
+                        self._give(slot, queue.popleft(), message)
         starting = sum(not slot.ready for slot in self._slots)
-        while len(self._slots) < self._count and starting < len(self.waiting):
+        while len(self._slots) < self._count and starting < len(self.waiting) + len(self.suspects):
             self._start()
             starting += 1
+
+    def _give(self, slot: _Slot, task: T, message: Callable[[T], Sequence[Any]]) -> None:
+        slot.since = slot.since if slot.tasks else time.monotonic()
+        slot.tasks.append((self._run, task))
+        slot.worker.send(message(task))
 
     def _listen(self) -> list[tuple[int, int, T, Any]]:
         """Worker, run, task and outcome of the tasks that came to an end."""
@@ -195,31 +207,33 @@ class Pool(Generic[T]):
                 raise Unmade(str(content))
             elif what == "done":
                 came.append((slot.number, *slot.tasks.popleft(), content))
-                slot.since, self.deaths_in_a_row = time.monotonic(), 0
+                slot.since, slot.alone, self.deaths_in_a_row = time.monotonic(), False, 0
             elif what == "lost":
-                self._replace(slot)
+                self._replace(slot, self.waiting)
             else:
-                if slot.tasks:
+                certain = self._workers.heard or what == "silent" or len(slot.tasks) == 1
+                if slot.tasks and certain:
                     came.append((slot.number, *slot.tasks.popleft(), Death(content)))
-                self._bury(slot, content)
+                self._bury(slot, content, self.waiting if certain else self.suspects)
         return came
 
     def _silence(self, slot: _Slot) -> tuple[str, str] | None:
         limit = self._timeout if slot.ready else max(self._timeout, START_SECONDS)
         if (slot.tasks or not slot.ready) and time.monotonic() - slot.since > limit:
-            return "dead", f"it said nothing for {limit:g} s"
+            return "silent", f"it said nothing for {limit:g} s"
         return None
 
-    def _bury(self, slot: _Slot, how: str) -> None:
+    def _bury(self, slot: _Slot, how: str, queue: deque[T]) -> None:
         self.deaths += slot.ready
         self.deaths_in_a_row += 1
         self._stillborn = 0 if slot.ready else self._stillborn + 1
         if self._stillborn >= STILLBORN:
             raise Stillborn(how)
-        self._replace(slot)
+        self._replace(slot, queue)
 
-    def _replace(self, slot: _Slot) -> None:
-        self.waiting.extendleft(task for of, task in reversed(slot.tasks) if of == self._run)
+    def _replace(self, slot: _Slot, queue: deque[T]) -> None:
+        """queue: where the tasks go that it has left."""
+        queue.extendleft(task for of, task in reversed(slot.tasks) if of == self._run)
         slot.worker.stop()
         self._slots[self._slots.index(slot)] = _Slot(slot.number, self._workers.start(slot.number))
 

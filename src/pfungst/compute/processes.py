@@ -37,7 +37,7 @@ class ProcessWorkers:
     devices : environments of the workers, in turns
     """
 
-    files = True
+    files = heard = True
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class ProcessWorker:
         self.pipe, theirs = context.Pipe()
         self._process: SpawnProcess = context.Process(target=_serve, args=(theirs,), daemon=True)
         self._make = make
-        with told(environment):
+        with in_environment(environment):
             self._process.start()
         theirs.close()
 
@@ -157,7 +157,7 @@ def leave_with_parent() -> None:
 
 
 @contextlib.contextmanager
-def told(environment: Mapping[str, str]) -> Iterator[None]:
+def in_environment(environment: Mapping[str, str]) -> Iterator[None]:
     """Processes started inside find this in their environment: arithmetic libraries read it when they are loaded,
     before any code of ours can tell them."""
     before = {name: os.environ.get(name) for name in environment}

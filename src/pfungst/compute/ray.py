@@ -26,7 +26,7 @@ LOSSES = 3
 class RayWorkers:
     """Starts actors and waits for any of them. A cluster that is lost is waited for, and all begins anew there."""
 
-    files = False
+    files = heard = False
 
     def __init__(self, make: Callable[[], Held], on: str, count: int | None, needs: Needs) -> None:
         self._make, self._on, self._count, self._needs = make, on, count, needs
@@ -214,22 +214,32 @@ def lost(ray: Any, error: Exception) -> bool:
 
 
 def _connect(ray: Any, on: str, workers: int | None) -> None:
-    quiet = {"logging_level": "ERROR", "log_to_driver": False}
+    settings: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
+    if on == "ray":
+        # Ray would take 15 off the priority of its workers: where anything else runs they stand still.
+        settings |= {
+            "address": "local", "num_cpus": workers or available_cores(), "include_dashboard": False,
+            "_system_config": {"worker_niceness": 0},
+        }  # fmt: skip
+    else:
+        settings["address"] = on if on.startswith("ray://") else on.removeprefix("ray:")
     try:
-        if on == "ray":
-            ray.init(address="local", num_cpus=workers or available_cores(), include_dashboard=False, **quiet)
-        else:
-            address = on if on.startswith("ray://") else on.removeprefix("ray:")
-            # Ray ends the whole process, or tries for minutes, where nobody listens: knock first.
-            host, _, port = address.removeprefix("ray://").rpartition(":")
-            if host:
-                socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_SECONDS).close()
-            try:
-                ray.init(address=address, **quiet)
-            except ConnectionAbortedError:
-                # A cluster gives its server for Ray Client half a minute to start, which can be too short where all is
-                # busy: it is tried once more.
-                ray.shutdown()
-                ray.init(address=address, **quiet)
-    except (ConnectionError, RuntimeError, ValueError, OSError, ImportError) as error:
+        # Ray ends the whole process, or tries for minutes, where nobody listens: knock first.
+        host, _, port = settings["address"].removeprefix("ray://").rpartition(":")
+        if host:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_SECONDS).close()
+        try:
+            ray.init(**settings)
+        except Exception as error:
+            if not _too_slow(error):
+                raise
+            ray.shutdown()
+            ray.init(**settings)
+    except Exception as error:
         raise ComputeError(f"No Ray cluster could be reached with {on!r}: {error}") from error
+
+
+def _too_slow(error: Exception) -> bool:
+    """Ray gives a node that it starts, and a cluster its server for Ray Client, half a minute, which can be too short
+    where all is busy. Of a node it says so by a plain exception."""
+    return isinstance(error, ConnectionAbortedError) or "timed out" in str(error)

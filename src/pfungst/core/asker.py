@@ -26,6 +26,7 @@ from pfungst.core.errors import (
     PlayerError,
     QueriesFailed,
     StoreError,
+    ended,
 )
 from pfungst.core.images import NamedImage
 from pfungst.core.store import AnswerStore
@@ -127,6 +128,8 @@ class Asker:
         """Whether the user wants to ask without images: those that are only named stay in the keys."""
         self.reading: str = ""
         """Name of the matcher by which a search reads replies; empty: the player's own, if it has one."""
+        self.left_out: dict[str, int] = {}
+        """By probe, the trials that a search did not make because a query got no answer."""
         self.problems: list[str] = []
         """What a search could not finish, in sentences; the exam passes them on to the user."""
         self._patience = patience
@@ -209,10 +212,15 @@ class Asker:
             self.progress(self._with_usage(what), before + len(known), total)
         return known
 
-    def still_up(self) -> None:
-        """Raise PlayerDied where the last thing the player did was to fail."""
-        if self._failures_in_a_row:
+    def still_up(self, asked: int = 0, recalled: int = 0) -> None:
+        """Raise PlayerDied where the last thing the player did was to fail.
+
+        asked, recalled: how many answers there were when this began. Where all others are recalled, what fails failed
+        before, and says nothing of the player.
+        """
+        if self._failures_in_a_row and (self.asked > asked or self.recalled == recalled):
             raise self._death()
+        self._failures_in_a_row = 0
 
     def _named(self, queries: Sequence[Query]) -> tuple[list[str], list[Query]]:
         seen = [self.visible(query) for query in queries]
@@ -299,7 +307,7 @@ class Asker:
         return what if self.player.usage is None else f"{what} · {self.player.usage}"
 
     def _give_up(self, query: Query, error: PfungstError, tolerate: int | None, in_a_row: bool = True) -> None:
-        self.last_error, self._last_failure = str(error), error
+        self.last_error, self._last_failure = ended(str(error)), error
         self.failed += 1
         self.failures.append((query.question, self.last_error))
         self.errors += self.last_error not in self.broken

@@ -17,6 +17,11 @@ def did_you_mean(name: str, names: Iterable[str], cutoff: float = 0.6) -> str:
     return f" Did you mean {' or '.join(near)}?" if near else ""
 
 
+def ended(text: str) -> str:
+    """With a full stop where it has none, so that another sentence can follow."""
+    return text if text.rstrip("'\")").endswith((".", "!", "?")) else f"{text}."
+
+
 class PfungstError(Exception):
     """Anything that went wrong in a way the user can understand and mend."""
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pfungst.core.asker import Asker
-from pfungst.core.errors import PfungstError, PlayerError, ProbeError, UsageError
+from pfungst.core.errors import PfungstError, PlayerError, ProbeError, UsageError, ended
 from pfungst.core.files import is_plain_name, locked, write_json
 from pfungst.core.finished import finish, finished, made_of
 from pfungst.core.scoring import Asked, ById, Scoring
@@ -130,8 +130,7 @@ class Exam:
             asker = Asker(self.player, store, budget=spec.max_queries, progress=self.progress, place=place)
             asker.reading, asker.blind = reading, self.data.blind
             trials: Mapping[str, Iterable[Trial]] = {probe.name: self._trials(probe, asker) for probe in self.probes}
-            searched = len(asker.failures)
-            scoring = Scoring(self.score, self.matcher, ById(self.data), self.out, self.progress)
+            scoring = Scoring(self.score, self.matcher, ById(self.data), self.out, self.progress, self.player)
             answer: Answering = Filling(asker, spec.max_errors)
             stops: dict[str, Stop] = {}
             if spec.precision is not None or spec.budget is not None:
@@ -140,7 +139,7 @@ class Exam:
             records: dict[str, Recorder] = {}
             answered_trials: dict[str, Sequence[AnsweredTrial]] = {}
             findings: list[Findings] = []
-            left_out: dict[str, int] = {}
+            left_out = {**asker.left_out}
             answered = in_portions(asker, trials, answer, len(self.data))
             for name, portions in groupby(answered, key=lambda portion: portion.probe):
                 self.progress("scoring", len(records), len(self.probes))
@@ -165,7 +164,7 @@ class Exam:
                 findings.append(stopped(found, stops[name]) if name in stops else found)
             findings = _corrected(findings)
             self.progress("scoring", len(self.probes), len(self.probes))
-            failed = asker.failures[searched:]
+            failed = asker.failures
             unread = {name: record.unread for name, record in records.items()}
             lost = sum(left_out.values())
             told: dict[str, Any] = {"findings": findings, "unread": unread, "left out": lost, "failed": failed}
@@ -186,7 +185,7 @@ class Exam:
         return Examined(
             tuple(findings), tuple(asker.problems), sum(unread.values()), total,
             tuple(longest.clean), left_out, tuple(failed), judge,
-            (*scoring.notes(), *_lost(asker.failures[:searched]), *(stop.sentence(n) for n, stop in stops.items())),
+            (*scoring.notes(), *(stop.sentence(n) for n, stop in stops.items())),
             longest.count,
         )  # fmt: skip
 
@@ -254,13 +253,6 @@ def _corrected(findings: Sequence[Findings]) -> list[Findings]:
     return [replace(one, p_holm=p) for one, p in zip(findings, p_values, strict=True)]
 
 
-def _lost(failures: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """That queries of a search got no answer, and why. It counts them itself."""
-    if failures:
-        question, error = failures[0]
-        yield f"{len(failures):,} queries of the search got no answer. The first was about '{question:.80}': {error}"
-
-
 @dataclass(frozen=True)
 class _Visible:
     """The trials of a probe with what the player may see of them, made whenever somebody goes through them."""
@@ -314,6 +306,17 @@ class Examined:
     """Trials of the probe that asked about most."""
     finished: bool = False
     """The run was finished before: nothing was done, and `notes` are those of that time."""
+
+    @property
+    def lacking(self) -> str:
+        """How many trials are left out because asking failed, and why the first did; empty where none is."""
+        from pfungst.core.run import missing_trials
+
+        if not self.failed:
+            return ""
+        question, error = self.failed[0]
+        told = missing_trials({"failed": self.failed, "left out by probe": self.left_out})
+        return f"{told} The first: {question[:80]!r}: {ended(error[:300])} The same exam tries them again."
 
 
 # --- asking in portions -----------------------------------------------------------------------------------------------

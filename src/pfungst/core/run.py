@@ -18,7 +18,7 @@ from pfungst.core.flips import FLIPS
 from pfungst.core.settings import shaped
 from pfungst.core.spec import labelled, read_config
 from pfungst.core.store import AnswerStore
-from pfungst.core.trials import COLUMNS, row_groups, trials_schema
+from pfungst.core.trials import COLUMNS, READ, row_groups, trials_schema
 from pfungst.core.types import Answer, Finding, Findings
 
 if TYPE_CHECKING:
@@ -45,6 +45,9 @@ class Run:
     path: Path
     label: str = ""
     """Of a second reading by another metric or matcher (`pfungst.rescore`): part of the names of its files."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(self.path))
 
     @classmethod
     def open(cls, path: str | Path, label: str = "") -> Run:
@@ -178,15 +181,21 @@ class Run:
         self, probe: str, columns: Sequence[str], only: Iterable[int] | None = None
     ) -> Iterator[tuple[int, pa.Table]]:
         """Some columns of a probe's trials, row group by row group. A trial lies in one group as a whole."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         path = self.file(probe)
         with reading(path, self._hint):
-            if missing := set(columns).difference(pq.read_schema(path).names):
+            missing = sorted(set(columns).difference(pq.read_schema(path).names))
+            if not set(missing) <= {*READ}:
                 raise PfungstError(
                     f"{path} was written by an earlier version: it has no column {min(missing)}. {self._hint}"
                 )
-            yield from row_groups(path, columns, only)
+            there = [name for name in columns if name not in missing]
+            for number, part in row_groups(path, there, only):
+                for name in missing:
+                    part = part.append_column(name, pa.nulls(len(part), pa.int32()))
+                yield number, part.select(list(columns))
 
     def _as_asked(
         self, probes: Sequence[str], where: Sequence[Condition], whole: bool
@@ -338,9 +347,11 @@ def missing_trials(numbers: Mapping[str, Any]) -> str:
     failed, left_out = len(numbers.get("failed") or ()), left_out_of(numbers)
     if not failed and not left_out:
         return ""
+    queries = "1 query" if failed == 1 else f"{failed:,} queries"
+    if not left_out:
+        return f"{queries} got no answer. No trial is left out for it."
     named = ", ".join(f"{probe}: {count:,}" for probe, count in left_out.items() if probe)
     count = sum(left_out.values())
-    queries = "1 query" if failed == 1 else f"{failed:,} queries"
     trials = "1 trial is" if count == 1 else f"{count:,} trials are"
     return f"{queries} got no answer, so {trials} left out of all numbers{f' ({named})' if named else ''}."
 

@@ -17,7 +17,9 @@ from pfungst.core.types import (
     Example,
     JudgingScore,
     Matcher,
+    Player,
     Progress,
+    Reading,
     Score,
     Trial,
 )
@@ -35,6 +37,7 @@ class Scoring:
     examples: Mapping[str, Example]
     folder: Path
     progress: Progress
+    player: Player
 
     def scored(
         self, trials: Asked, answers: Mapping[str, Answer], *, asking: bool = True
@@ -54,6 +57,7 @@ class Scoring:
                 ]
                 part.prepare(said, self.folder, self.progress)
         judging, reading = isinstance(self.score, JudgingScore), isinstance(self.matcher, AskingMatcher)
+        readings = self._readings(whole)
         scored = []
         for trial, row in whole:
             example = self.examples[trial.example_id]
@@ -65,8 +69,16 @@ class Scoring:
                     answer = read_answer(answer, asked, matcher, reading and matcher is self.matcher)
                 read.append(answer)
                 scores.append(self._judge(asked, answer, judging))
-            scored.append(AnsweredTrial(trial, example, tuple(read), tuple(scores)))
+            told = tuple(readings[key] for key in row) if readings else ()
+            scored.append(AnsweredTrial(trial, example, tuple(read), tuple(scores), told))
         return scored, [row for _, row in whole]
+
+    def _readings(self, trials: Asked) -> Mapping[str, Reading | None]:
+        """What the player read of each query, by key; nothing where it does not tell."""
+        if not self.player.has("reading"):
+            return {}
+        queries = {key: v.query for trial, row in trials for v, key in zip(trial.variants, row, strict=True)}
+        return dict(zip(queries, self.player.reading(list(queries.values())), strict=True))
 
     def _asked(self, trial: Trial, example: Example) -> Iterator[Example]:
         """What each variant of a trial asks."""

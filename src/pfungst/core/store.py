@@ -14,15 +14,15 @@ import json
 import sqlite3
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pfungst.core.errors import PfungstError, PfungstWarning, PlayerError, StoreError
 from pfungst.core.files import storable, write_ahead
-from pfungst.core.types import Answer, Player, Query
+from pfungst.core.types import Answer, Player, Query, Reading
 
 if TYPE_CHECKING:
     import numpy as np
@@ -337,6 +337,11 @@ class StoredPlayer(Player):
     """Queries that have no answer: their questions, and what went wrong."""
     takes: frozenset[str] = frozenset()
     reads_images: bool = True
+    readings: Mapping[str, Reading] = field(default_factory=dict)
+    """What it read of its queries, by key, as far as it told."""
+
+    def reading(self, queries: Sequence[Query]) -> Sequence[Reading | None]:
+        return [self.readings.get(query.key(self.fingerprint)) for query in queries]
 
     def answer(self, queries: Sequence[Query]) -> Sequence[Answer]:
         raise PlayerError(

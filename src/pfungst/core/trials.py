@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pfungst.core.files import PARQUET_READING, PARQUET_WRITING, jsonable, replacing, storable
 from pfungst.core.flips import FLIPS, alike, flip_codes
-from pfungst.core.types import Answer, AnsweredTrial, Example
+from pfungst.core.types import Answer, AnsweredTrial, Example, Reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,6 +21,10 @@ ROW_GROUP = 1 << 15
 """Least rows of a row group, so that a large file can be read piece by piece. A trial lies in one group as a whole."""
 CLEAN = 1 << 14
 """Clean answers that are kept, of the first trials: what is said about how replies are spelt is said of these."""
+
+
+READ = {"words": "words", "words_cut": "cut", "words_unknown": "unknown"}
+"""Columns of what the player read, and the fields of `Reading` that they hold. Earlier versions did not write them."""
 
 
 class Recorder:
@@ -107,6 +111,7 @@ def _columns(trials: Sequence[AnsweredTrial], keys: Sequence[Row], first: int, r
         "image": [query.image.digest if query.image is not None else None for query in queries],
         "take": [query.take for query in queries],
         "key": [key for row in keys for key in row],
+        **_words([reading for trial in trials for reading in trial.readings or [None] * len(trial.answers)]),
         "keeps": [trial.trial.keeps for _, trial, _ in each],
         "notes": [note for trial, note in zip(trials, notes, strict=True) for _ in trial.answers],
         "reply": [answer.reply for answer in answers],
@@ -121,6 +126,30 @@ def _columns(trials: Sequence[AnsweredTrial], keys: Sequence[Row], first: int, r
         "question_type": [trial.example.question_type for _, trial, _ in each],
         "contrast": [trial.example.contrast for _, trial, _ in each],
     }
+
+
+def _words(readings: Sequence[Reading | None]) -> dict[str, list[int | None]]:
+    """The columns of what the player read."""
+    return {
+        column: [None if reading is None else getattr(reading, name) for reading in readings]
+        for column, name in READ.items()
+    }
+
+
+def readings_in(path: Path) -> dict[str, Reading]:
+    """By key, what the player read of the queries in a trials file, as far as it told and the file can be read."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    try:
+        if not set(READ) <= set(pq.read_schema(path).names):
+            return {}
+        table = pq.read_table(path, columns=["key", *READ], filters=pc.field("words").is_valid())
+    except (OSError, pa.ArrowException):
+        return {}
+    columns = (table[name].to_pylist() for name in READ)
+    return dict(zip(table["key"].to_pylist(), map(Reading, *columns), strict=True))
 
 
 def _known(values: Any) -> pa.Array:
@@ -168,7 +197,8 @@ def trials_schema() -> pa.Schema:
 COLUMNS = {
     "trial": "long", "place": "int", "role": "string", "example_id": "string", "image_id": "string",
     "cluster": "string", "variant": "string", "level": "real", "question": "string", "choices": "list",
-    "image": "string", "take": "int", "key": "string", "keeps": "string", "notes": "string", "reply": "string",
+    "image": "string", "take": "int", "key": "string", "words": "int", "words_cut": "int", "words_unknown": "int",
+    "keeps": "string", "notes": "string", "reply": "string",
     "answer": "string", "unread": "bool", "confidence": "real", "score": "real", "clean_score": "real",
     "flip": "string", "target": "string", "answer_type": "string", "question_type": "string", "contrast": "string",
 }  # fmt: skip

@@ -163,6 +163,18 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """What a player reads of a question, in words or, where it reads these, in tokens."""
+
+    words: int
+    """Of the question."""
+    cut: int = 0
+    """Of all it is sent, how many behind the last that it reads."""
+    unknown: int = 0
+    """Words of the question that it does not know, whether they are cut or not."""
+
+
+@dataclass(frozen=True, slots=True)
 class Terms:
     """What asking a player may take."""
 
@@ -252,6 +264,10 @@ class Player:
     def prompt(self, query: Query) -> str:
         """What it is sent for a query, in words."""
         return "\n".join((query.question, *query.choices))
+
+    def reading(self, queries: Sequence[Query]) -> Sequence[Reading | None]:
+        """What it reads of each question; None: it does not tell. Images and scenes may be missing here."""
+        return [None] * len(queries)
 
     def look(self, queries: Sequence[Query]) -> Mapping[str, Any]:
         """Where it looks: maps by name, torch tensors with a row a query; those whose names end in `picture` lie over
@@ -357,6 +373,8 @@ class AnsweredTrial:
     example: Example
     answers: tuple[Answer, ...]
     scores: tuple[float, ...]
+    readings: tuple[Reading | None, ...] = ()
+    """What the player read of every variant; empty where it does not tell."""
 
     def of(self, variant: str) -> tuple[Answer, float]:
         for one, answer, score in zip(self.trial.variants, self.answers, self.scores, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pfungst.core import Example, PfungstError, Table
 from pfungst.core.types import Progress
@@ -27,8 +27,6 @@ class AttentionConfig:
     """Id of the original question [the first with rephrasings]."""
     generator: str = "rules"
     """Who rephrases data without groups: rules, world ..."""
-    format: Literal["html", "png"] = "html"
-    """Format of the figure: html or png."""
     images: Path | None = None
     """Folder or archive of the images, if it is not next to the data."""
     device: str = "cpu"
@@ -60,7 +58,7 @@ def run(config: AttentionConfig, out: Path, *, progress: Progress) -> Shown:
     if not wordings:
         raise PfungstError(f"{asked.name} has no rephrasing group {wanted!r}.")
     players = {Path(name).name: zoo.load(name, device=config.device) for name in config.models}
-    figure = out / f"attention.{config.format}"
+    figure = out / "attention.html"
     return Shown(figure, wordings, draw_attention(players, wordings, figure))
 
 

@@ -38,13 +38,13 @@ EXPERIMENTS = Registry(
     {
         "attention": "pfungst.experiments.attention:EXPERIMENT",
         "basic-questions": "pfungst.experiments.basic_questions:EXPERIMENT",
-        "clevr": "pfungst.experiments.clevr:EXPERIMENT",
         "cycle": "pfungst.experiments.cycle_table:EXPERIMENT",
         "daquar": "pfungst.experiments.daquar:EXPERIMENT",
         "failure": "pfungst.experiments.failure:EXPERIMENT",
         "games": "pfungst.experiments.games:EXPERIMENT",
         "harden": "pfungst.experiments.harden:EXPERIMENT",
         "matrix": "pfungst.experiments.matrix:EXPERIMENT",
+        "label-keeping": "pfungst.experiments.label_keeping:EXPERIMENT",
         "noise": "pfungst.experiments.noise:EXPERIMENT",
         "photographs": "pfungst.experiments.photographs:EXPERIMENT",
         "questions": "pfungst.experiments.questions:EXPERIMENT",
@@ -186,25 +186,41 @@ def run_cells(
 
 @contextmanager
 def noted(folder: Path, *, device: str = "cpu") -> Iterator[None]:
-    """Write FOLDER/run.json when the work inside is done; the seconds of a continued run are added up."""
-    from pfungst import __version__
+    """Write FOLDER/run.json: when the work inside began, and once it ends, with what it was made and how long it took.
 
+    Work that was stopped is noted as `unfinished`. Where it is continued, the seconds are added up, and machines and
+    versions other than the first ones are kept as `later_machines`.
+    """
     file = folder / "run.json"
     before = read_json(file) if file.exists() else {}
-    code = _code(before)
     began, started = perf_counter(), datetime.now(UTC)
-    yield
-    seconds = before.get("seconds", 0) + perf_counter() - began
-    first = before.get("started", started.strftime("%Y-%m-%d %H:%M UTC"))
-    made_with = {
+    note = {"started": started.strftime("%Y-%m-%d %H:%M UTC"), "seconds": 0.0, **before, **_code(before)}
+    write_json(file, {**note, "unfinished": True})
+    unfinished = {"unfinished": True}
+    try:
+        yield
+        unfinished = {}
+    finally:
+        seconds = round(note.pop("seconds") + perf_counter() - began, 1)
+        note.pop("unfinished", None)
+        write_json(file, {**_made_with(note, device), "seconds": seconds, **unfinished})
+
+
+def _made_with(note: Mapping[str, Any], device: str) -> dict[str, Any]:
+    """The note with this machine and its versions: as the first, or beside others."""
+    from pfungst import __version__
+
+    machine = {
         "pfungst": __version__,
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         "device": _gpu(device) or _processor(),
         "packages": {name: version(name) for name in PACKAGES if find_spec(name) is not None},
-        **code,
     }
-    write_json(file, {**made_with, "started": first, "seconds": round(seconds, 1)})
+    later = list(note.get("later_machines", ()))
+    if {**machine, **note} != {**note, **machine} and machine not in later:
+        later.append(machine)
+    return {**machine, **note, **({"later_machines": later} if later else {})}
 
 
 def git(folder: Path, *words: str) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pfungst.core import Dataset, PfungstError, Table
+from pfungst.core import Dataset, Example, PfungstError, Table
 from pfungst.core.files import file_digest
 from pfungst.core.types import Progress
 from pfungst.experiments.base import Experiment, argument, check_known, claim, kept, option
@@ -69,6 +69,8 @@ class Made:
     """Median and largest certified relative duality gap; None for rankers without certificate."""
     files: Mapping[str, Mapping[str, Any]]
     """File name -> bytes and sha256."""
+    left_out: float | None = None
+    """Questions of the pool that ask the same and were left out, on average over the different main questions."""
 
 
 def pool_of(specs: Sequence[str], kind: str, data: Dataset | None = None) -> list[str]:
@@ -107,6 +109,7 @@ def make(
     progress: Progress,
     as_json: bool = False,
     device: str | None = None,
+    known: Iterable[Example] = (),
 ) -> Made:
     """Rank, unless FOLDER has it already, and write FOLDER/NAME.parquet and, where wanted, FOLDER/NAME.json."""
 
@@ -115,9 +118,11 @@ def make(
 
         start = time.monotonic()
         files = [folder / f"{name}.parquet", *([folder / f"{name}.json"] if as_json else [])]
-        build(files[0], main, pool, settings, progress, files[1:], device)
+        build(files[0], main, pool, settings, progress, files[1:], device, known)
         took = time.monotonic() - start
-        gaps = sorted(gap for *_, gap in BasicQuestions.read(files[0]).rows.values() if gap is not None)
+        written = BasicQuestions.read(files[0])
+        gaps = sorted(gap for *_, gap in written.rows.values() if gap is not None)
+        left_out = [count or 0 for count in written.left_out.values()]
         return Made(
             name,
             len(main),
@@ -128,6 +133,7 @@ def make(
             gaps[len(gaps) // 2] if gaps else None,
             gaps[-1] if gaps else None,
             {one.name: {"bytes": one.stat().st_size, "sha256": file_digest(one)} for one in files},
+            sum(left_out) / len(left_out),
         )
 
     return Made(**kept(folder / f"{name}-made.json", ranked))

@@ -35,6 +35,8 @@ class Variant:
     """What differs from the settings of the cycle; None for the plain model."""
     hides: bool = False
     """Some words of all that the model reads while it learns are hidden."""
+    against: str = ""
+    """The variant that it is compared with besides the base: the two differ in one thing."""
 
 
 VARIANTS = {
@@ -43,16 +45,17 @@ VARIANTS = {
     "a-consistency": Variant("+ A-consistency", {"gating": False}),
     "gating": Variant("+ Gating", {}),
     "base-hidden": Variant("base, words hidden", None, True),
-    "gating-hidden": Variant("+ Gating, words hidden", {}, True),
-    "gating-unattended": Variant("+ Gating, whole image", {"attended": False}),
+    "gating-hidden": Variant("+ Gating, words hidden", {}, True, "base-hidden"),
+    "gating-unattended": Variant("+ Gating, whole image", {"attended": False}, against="gating"),
+    "gating-forced": Variant("+ Gating, words forced", {"feedback": "forced"}, against="gating"),
+    "gating-sample": Variant("+ Gating, questions sampled", {"feedback": "sample"}, against="gating"),
 }
 """What a study trains. The first four are the rows of a block of Table 2; each adds a part to the one before it, the
 fourth is the whole scheme. The next two are ours: words are hidden from the plain model, as a control, and from the
-whole scheme, in generated questions too. In the last, the generator is told of the whole image instead of what the
-model attended to (end of Section 5.2)."""
+whole scheme, in generated questions too. Then the generator is told of the whole image instead of what the model
+attended to (end of Section 5.2). The last two say how the second pass gets its question, whatever the settings of the
+cycle say: `forced` is no generated question, `sample` is one."""
 TABLE_2 = tuple(VARIANTS)[:4]
-CONTROL = "base-hidden"
-"""What a scheme with hidden words is compared with too."""
 JUDGED = ("base", "gating")
 """The variants of Table 4."""
 WRITING = ("gating", "gating-unattended")
@@ -79,9 +82,12 @@ class CycleStudy:
     models: tuple[str, ...] = option(("butd", "pythia"), free=True)
     """Models of the zoo."""
     variants: tuple[str, ...] = option(TABLE_2, free=True)
-    """Ways of training: base, q-consistency, a-consistency, gating, base-hidden, gating-hidden, gating-unattended."""
+    """Ways of training: base, q-consistency, a-consistency, gating, base-hidden, gating-hidden, gating-unattended,
+    gating-forced, gating-sample."""
     seeds: int = option(5, free=True)
     """Runs of every model and variant."""
+    other_seeds: int = option(0, free=True)
+    """Runs of the variants other than `base` and `gating`; 0: as many."""
     preset: str = "features"
     """Sizes of the models; `compact` if a model has no such preset. Their own CNN is left out. `photographs`: sizes,
     dropout and start as in `pfungst reproduce photographs`."""
@@ -157,8 +163,8 @@ class CycleStudy:
         splits = [spec.partition(":")[0] for spec in self.rephraser]
         if not splits or len(set(splits)) < len(splits):
             raise UsageError("Name at least one rephraser, and each kind once.")
-        if min(self.seeds, self.jobs) < 1:
-            raise UsageError("A study needs at least one seed and one job.")
+        if min(self.seeds, self.jobs) < 1 or not 0 <= self.other_seeds <= self.seeds:
+            raise UsageError("A study needs at least one seed and one job, and other_seeds cannot be more than seeds.")
 
     @property
     def sees(self) -> str:
@@ -167,7 +173,9 @@ class CycleStudy:
 
     def runs(self) -> dict[str, tuple[str, str, int]]:
         """Name -> model, variant, seed; seed by seed, so that a study cut short is still paired."""
-        every = [(m, v, s) for s in range(self.seeds) for m in self.models for v in self.variants]
+        few = self.other_seeds or self.seeds
+        seeds = {variant: self.seeds if variant in JUDGED else few for variant in self.variants}
+        every = [(m, v, s) for s in range(self.seeds) for m in self.models for v, most in seeds.items() if s < most]
         return {"-".join(map(str, key)): key for key in every}
 
 

@@ -18,15 +18,16 @@ from numpy.typing import NDArray
 from pfungst.core import Table
 from pfungst.core.types import Progress
 from pfungst.experiments.base import Experiment, kept
-from pfungst.experiments.cycle import BEST, CONTROL, JUDGED, MEASURES, VARIANTS, WRITING, CycleResult, CycleStudy
+from pfungst.experiments.cycle import BEST, JUDGED, MEASURES, VARIANTS, WRITING, CycleResult, CycleStudy
 from pfungst.experiments.cycle import run as run_study
+from pfungst.experiments.failure import SPLITS
 from pfungst.experiments.study import Scores, by_seed, cell, missing_note, over_seeds
 
 if TYPE_CHECKING:
     from pfungst.models import Vocabulary
 
-COLUMNS = ("precision", "recall", "f1", "augrc", "ece")
-"""Of Table 4; AUGRC and the calibration error are ours."""
+COLUMNS = ("precision", "recall", "f1", "f1_all", "augrc", "ece")
+"""Of Table 4; the F1 of believing every answer, AUGRC and the calibration error are ours."""
 LOOKS = "looks"
 """How far a model looks at the same place in another wording, see `pfungst.experiments.cycle_training.looks`."""
 Floats = NDArray[np.float64]
@@ -107,14 +108,14 @@ def _rows(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     rows = []
     for model in dict.fromkeys(run["model"] for run in runs):
         base = by_seed(runs, model=model, variant="base")
-        control = by_seed(runs, model=model, variant=CONTROL)
-        for variant in VARIANTS:
+        for variant, way in VARIANTS.items():
             mine = by_seed(runs, model=model, variant=variant)
+            other = by_seed(runs, model=model, variant=way.against) if way.against else {}
             if mine:
                 rows.append(_row(model, variant, mine, base))
-                if VARIANTS[variant].hides and variant != CONTROL and mine.keys() & control.keys():
-                    rows[-1]["control"] = CONTROL
-                    rows[-1].update(_differences(mine, control, "control"))
+                if mine.keys() & other.keys():
+                    rows[-1]["control"] = way.against
+                    rows[-1].update(_differences(mine, other, "control"))
     return rows
 
 
@@ -161,12 +162,20 @@ def failures(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             shared = sorted(found.keys() & base.keys()) if variant != "base" else []
             for place, way in enumerate(("confidence", "FP") if found else ()):
                 told, plain = ({seed: run["failure"][place] for seed, run in some.items()} for some in (found, base))
-                mean = {name: _mean([one[name] for one in told.values()]) for name in COLUMNS}
+                mean = {name: _mean([one.get(name) for one in told.values()]) for name in COLUMNS}
                 row = {"model": model, "variant": variant, "way": way, "seeds": len(found), **mean}
-                if shared:
-                    row["f1 - base"] = over_seeds([told[seed]["f1"] - plain[seed]["f1"] for seed in shared])
+                gains = [
+                    told[seed]["f1"] - plain[seed]["f1"] for seed in shared if _both_right(told[seed], plain[seed])
+                ]
+                if gains:
+                    row["f1 - base"] = over_seeds(gains)
                 rows.append(row)
     return rows
+
+
+def _both_right(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether both have an F1: without a right answer there is none."""
+    return one["f1"] is not None and other["f1"] is not None
 
 
 def writing(
@@ -203,8 +212,8 @@ STEP = "Every run at its best step on images that are not measured."
 
 
 def study_tables(result: CycleResult) -> list[Table]:
-    """Table 2 first, at the best step where the study looked for it; then Table 1 for every rephraser, the control with
-    hidden words, Table 3, Table 4, and where models look."""
+    """Table 2 first, at the best step where the study looked for it; then Table 1 for every rephraser, variants that
+    differ in one thing, Table 3, Table 4, and where models look."""
     if not result.rows:
         return [Table(f"Arrays in {result.prepared}", ("split", "questions"), tuple(result.splits.items()))]
     how = f"In percent. 95% intervals: {result.how}.{missing_note(result.missing)}"
@@ -217,7 +226,7 @@ def study_tables(result: CycleResult) -> list[Table]:
     note = STEP if result.best else ""
     for name, rows in shown.items():
         about = f", wordings by {name}" if result.others else ""
-        found += [_consensus(rows, about, note), _control(rows, about), _looks(rows, about, note)]
+        found += [_consensus(rows, about, note), _control(rows, about, note), _looks(rows, about, note)]
     found += [_writing(result.writing), _failures(result.failures)]
     return [table for table in found if table.rows]
 
@@ -258,14 +267,20 @@ def _scheme(row: Mapping[str, Any]) -> str:
     return str(row["model"]) + (" + CC" if row["variant"] == "gating" else "")
 
 
-def _control(rows: Rows, about: str) -> Table:
+def _control(rows: Rows, about: str, note: str) -> Table:
+    """Each variant minus the one from which it differs in one thing."""
     measures = ("CS(4)", "REP", "val")
     lines = tuple(
-        (f"{row['model']} {VARIANTS[row['variant']].title}", *(_gain(row, f"{m} - control") for m in measures))
+        (
+            row["model"],
+            VARIANTS[row["variant"]].title,
+            VARIANTS[row["control"]].title,
+            *(_gain(row, f"{m} - control") for m in measures),
+        )
         for row in rows
         if "control" in row
     )
-    return Table(f"Against {VARIANTS[CONTROL].title}{about}", ("variant", *measures), lines)
+    return Table(f"One thing changed{about}", ("model", "variant", "minus", *measures), lines, note)
 
 
 def _looks(rows: Rows, about: str, note: str) -> Table:
@@ -312,11 +327,8 @@ def _failures(rows: Rows) -> Table:
         )
         for row in rows
     )
-    columns = ("model", "seeds", "precision", "recall", "F1", "AUGRC", "ECE", "F1 - base")
-    note = (
-        "Half of the validation images set the threshold and train FP, the other half judges both. Means over seeds; "
-        "the interval is Student's over the seeds."
-    )
+    columns = ("model", "seeds", "precision", "recall", "F1", "F1 if all are believed", "AUGRC", "ECE", "F1 - base")
+    note = f"{SPLITS} Means over seeds; the interval is Student's over the seeds."
     return Table("Failure prediction", columns, lines, note)
 
 

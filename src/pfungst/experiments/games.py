@@ -7,13 +7,14 @@ idle; what is finished is kept.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pfungst.core import Figure, Place, StoredPlayer, Table
+from pfungst.core import Figure, Place, StoredPlayer, Table, UsageError
 from pfungst.core.files import file_name
 from pfungst.core.settings import split_settings
 from pfungst.core.threads import available_cores
@@ -47,12 +48,16 @@ class GamesConfig:
     """Questions of a mini-game."""
     seeds: int = 30
     """Mini-games for each player and adversary."""
+    also: tuple[str, ...] = ()
+    """Mini-games of another size as well, SIZExSEEDS: 100x30. Repeatable."""
     budget: int = 100
     """Moved scenes to ask about, for each question."""
+    draws: int = 20_000
+    """Moves to try per question, refused and repeated ones included."""
     setting: tuple[str, ...] = ()
     """A setting of the adversaries, key=value. Repeatable."""
-    preset: str = "paper"
-    """The rules: paper, paper-literal or code."""
+    preset: str = "paper-places"
+    """The rules: paper, paper-places, paper-literal or code."""
     device: str = option("cpu", free=True)
     """Where the players run: cpu, cuda, cuda:1."""
     on: str = option("local", free=True)
@@ -62,11 +67,23 @@ class GamesConfig:
     seed: int = 0
     """Seed of every random choice."""
 
-    def settings(self, adversary: str) -> GameSettings:
+    def sizes(self) -> list[tuple[int, int]]:
+        """Sizes of mini-games, and how many of each."""
+        pairs = [(self.size, self.seeds)]
+        for words in self.also:
+            match = re.fullmatch(r"(\d+)x(\d+)", words)
+            if match is None:
+                raise UsageError(f"A size and its number of mini-games are written as 100x30, not {words!r}.")
+            pairs.append((int(match[1]), int(match[2])))
+        return pairs
+
+    def settings(self, adversary: str) -> list[GameSettings]:
+        """Of the games of an adversary, one for each size."""
         from pfungst.probes.game.rules import GameSettings
 
         options = split_settings(self.setting, what=f"adversary {adversary}")
-        return GameSettings(adversary, self.size, self.seeds, options=options, budget=self.budget, preset=self.preset)
+        more: dict[str, Any] = {"budget": self.budget, "draws": self.draws, "preset": self.preset}
+        return [GameSettings(adversary, size, seeds, options=options, **more) for size, seeds in self.sizes()]
 
     def recipe(self, player: str) -> Recipe:
         from pfungst.players.resolving import Recipe
@@ -82,26 +99,24 @@ def run(config: GamesConfig, out: Path, *, progress: Progress) -> tuple[Result, 
 
     claim(out, config)
     recipes = {player: config.recipe(player) for player in config.players}
-    jobs = {
-        (player, adversary): GameJob(
-            recipes[player],
-            config.settings(adversary),
-            config.seed,
-            out / f"{file_name(player) or 'player'}-{adversary}-{config.size}",
-        )
+    jobs = [
+        (player, GameJob(recipes[player], settings, config.seed,
+                         out / f"{file_name(player) or 'player'}-{adversary}-{settings.size}"))
         for player in config.players
         for adversary in config.adversaries
-    }
+        for settings in config.settings(adversary)
+    ]  # fmt: skip
     if config.on != "local":
         place = Place(config.on, config.workers)
         # Without a GPU, to render an image takes longer than to ask all players about it: as many together as leave
         # no worker idle.
-        shared = max(1, len(jobs) * config.seeds // (config.workers or available_cores()))
-        together = shared if config.device == "cpu" else TOGETHER
-        play_ahead(list(jobs.values()), place, out / ".rounds", together=together, progress=progress)
-        _examine_all(list(jobs.values()), place, out / ".exams", progress)
+        fewest = min(seeds for _, seeds in config.sizes())
+        shared = max(1, len(jobs) * fewest // (config.workers or available_cores()))
+        together = shared if config.device == "cpu" else min(shared, TOGETHER)
+        play_ahead([job for _, job in jobs], place, out / ".rounds", together=together, progress=progress)
+        _examine_all([job for _, job in jobs], place, out / ".exams", progress)
     results: list[Result] = []
-    for (player, _), job in jobs.items():
+    for player, job in jobs:
         progress("games", len(results), len(jobs))
         if config.on != "local" and (job.out / "findings.json").exists():
             result = read_result(job.out)
@@ -142,17 +157,21 @@ def _examine(shard: Shard, *, jobs: Mapping[str, GameJob]) -> bytes:
 
 
 def tables(results: Sequence[Result]) -> list[Table]:
-    """Tables 2, 4 or 5, B.1 and B.3, and success against budget."""
-    from pfungst.probes.game.tables import apart, budget_table, table_2, table_4, table_b1, table_b3
+    """Every adversary beside its controls, Tables 2, 4 or 5, B.1 and B.3, and success against budget."""
+    from pfungst.probes.game import tables as of_the_game
 
-    results = apart(results)
+    played = of_the_game.apart(results)
+    results = of_the_game.with_controls(played)
     names = dict.fromkeys(result.adversary for result in results)
     return [
-        table_2(results),
-        *(table_4(results, name) for name in names),
-        table_b1(results),
-        table_b3(results),
-        budget_table(results),
+        of_the_game.table_controls(played),
+        *([of_the_game.table_sizes(played)] if len({result.size for result in played}) > 1 else []),
+        of_the_game.table_search(results),
+        of_the_game.table_2(results),
+        *(of_the_game.table_4(results, name) for name in names),
+        of_the_game.table_b1(results),
+        of_the_game.table_b3(results),
+        of_the_game.budget_table(results),
     ]
 
 
@@ -164,8 +183,10 @@ def figures(results: Sequence[Result]) -> list[Figure]:
 
 
 def _record(results: Sequence[Result]) -> dict[str, object]:
+    from pfungst.probes.game.tables import with_controls
+
     names = ("player", "adversary", "runs", "counts")
-    return {"games": [{name: getattr(result, name) for name in names} for result in results]}
+    return {"games": [{name: getattr(result, name) for name in names} for result in with_controls(results)]}
 
 
 EXPERIMENT = Experiment("games", GamesConfig, run, tables, figures, _record)

@@ -73,7 +73,7 @@ class HardenConfig:
         from pfungst.probes.game import GameSettings
 
         names = dict.fromkeys((self.adversary, self.other)) if self.seeds else {}
-        return {name: GameSettings(name, self.size, self.seeds, budget=self.budget) for name in names}
+        return {name: GameSettings(name, self.size, self.seeds, budget=self.budget, uniform=False) for name in names}
 
 
 @dataclass(frozen=True)

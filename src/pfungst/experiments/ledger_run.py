@@ -56,8 +56,9 @@ def file_result(folder: Path, out: Path, *, allow: str = "") -> Path:
     get the one they are filed from.
     """
     protocol = _to_run(folder)
-    if not (out / "run.json").exists():
-        raise UsageError(f"{out} holds no finished run: there is no run.json.")
+    made = read_json(out / "run.json") if (out / "run.json").exists() else {"unfinished": True}
+    if made.get("unfinished"):
+        raise UsageError(f"{out} holds no finished run. Run the same command again: it goes on where it was stopped.")
     findings = _of_experiment(protocol, out) if protocol.experiment else _of_commands(protocol, out)
     kept: dict[str, Any] = {
         "protocol": digest(folder),
@@ -65,7 +66,7 @@ def file_result(folder: Path, out: Path, *, allow: str = "") -> Path:
         "commit": git(folder, "rev-parse", "HEAD"),
         "uncommitted_changes": bool(git(folder, "status", "--porcelain", "--", ":/src")),
         "command": f"pfungst results run {folder.name}",
-        **read_json(out / "run.json"),
+        **made,
         **({"allowed": allow} if allow else {}),
     }
     _check_code(kept["uncommitted_changes"], allow)
@@ -141,7 +142,7 @@ def _of_experiment(protocol: Protocol, out: Path) -> dict[str, Any]:
 
 def _of_commands(protocol: Protocol, out: Path) -> dict[str, Any]:
     """Of run folders the card and the tables, of experiments theirs; all of it under the command's name as well."""
-    from pfungst.report.card import CARD_COLUMNS, card_rows
+    from pfungst.report.card import CARD_COLUMNS, card_rows, read_extras
 
     tables, told = [], {}
     for name in protocol.commands:
@@ -155,7 +156,9 @@ def _of_commands(protocol: Protocol, out: Path) -> dict[str, Any]:
             note = f"Replies that could not be read: {unread:,}. Left out because asking failed: {left_out:,}."
             tables.append({"title": name, "columns": CARD_COLUMNS, "rows": card_rows(sections), "note": note})
         for section in [*sections, found]:
-            tables += [{**table, "title": f"{name}: {table['title']}"} for table in section.pop("tables", ())]
+            beside = read_extras(out / name, section["probe"])["tables"] if "probe" in section else []
+            every = [*section.pop("tables", ()), *beside]
+            tables += [{**table, "title": f"{name}: {table['title']}"} for table in every]
             section.pop("failures", None)  # they quote the data
     return {"tables": tables, "by_command": told}
 

@@ -2,26 +2,31 @@
 
 Every player is asked open questions with the basic questions of GBQD and of YNBQD appended, in seven levels, as the
 LASSO ranks them and as eight other rankers do; then, by the LASSO over GBQD, with the question cut after 26 words, with
-other lambdas, without the papers' preprocessing (Table 8), and by Algorithm 1 (VQABQ, Tables 5 to 7).
+other lambdas, without the papers' preprocessing (Table 8), and by Algorithm 1 (VQABQ, Tables 5 to 7). But for Table 8,
+what asks the same as a main question is left out of its pool (`probes.noise.same`), which the papers did not do.
 
 What is asked is one run folder for each player, so every number can be walked back to its answers.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pfungst.core import Dataset, Exam, Figure, Finding, Findings, Player, Series, Table, UsageError
-from pfungst.core.types import Progress
-from pfungst.experiments.base import Experiment, claim, option
+from pfungst.compute import Shard
+from pfungst.core import Dataset, Exam, Figure, Finding, Findings, Player, Run, Series, Table, UsageError
+from pfungst.core.files import read_json, write_atomic, write_json
+from pfungst.core.types import BEYOND, Progress, no_progress
+from pfungst.experiments.base import Experiment, claim, here, option, run_cells
 from pfungst.experiments.basic_questions import POOLS, Made, make, pools_of
 from pfungst.experiments.study import cell, line
 from pfungst.probes.noise.appending import partition_names
-from pfungst.probes.noise.probe import TYPES
+from pfungst.probes.noise.probe import CONTROLS, TYPES
 
 if TYPE_CHECKING:
     from pfungst.probes.noise.probe import Noise, Vqabq
@@ -57,6 +62,8 @@ class NoiseStudy:
     """The first one is examined in depth."""
     lambdas: tuple[float, ...] = (1e-5, 1e-4, 1e-3, 1e-2)
     """Trade-offs of the LASSO to compare with that of the papers, if it is the first ranker."""
+    controls: str = "all"
+    """What is asked instead of the first ranker's questions, with as many words: as for the probe `noise`."""
     words: int = 26
     """The limit on the words of a question whose effect is shown: that of most of the papers' models."""
     limit: int | None = None
@@ -67,6 +74,8 @@ class NoiseStudy:
     """Relative duality gap to certify."""
     device: str = option("cpu", free=True)
     """Where players answer and the LASSO is solved: cpu, cuda."""
+    jobs: int = option(1, free=True)
+    """Players asked at the same time, each in a process of its own."""
     seed: int = 0
     """Seed of the draw and of the intervals."""
 
@@ -108,30 +117,41 @@ class Noised:
 
 def run(config: NoiseStudy, out: Path, *, progress: Progress) -> Noised:
     """Rank, then ask every player; the rankings and each player's run folder stay in OUT."""
-    from pfungst.players import resolve
-    from pfungst.scores import get_metric
-    from pfungst.scores.matchers import get_matcher
-
     data = chosen(config)
     claim(out, config, data=data.whole.fingerprint)
     ranked = out / "ranked"
     made = _rank(config, data, ranked, progress)
     probes = _probes(config, made, ranked)
-    asked: dict[str, Mapping[str, Findings]] = {}
+    folders = {name: out / "players" / name.replace("/", "-").replace(":", "-") for name in config.players}
+    # A player is asked where its folder lies; what is written beside it says that all its answers are there.
+    cells = {f"{folder.name}.json": name for name, folder in folders.items()}
+    telling = progress if here(config.jobs) else no_progress
+    work = partial(_ask, config=config, made=made, out=out.resolve(), progress=telling)
+    files = run_cells(work, cells, out / "players", jobs=config.jobs, progress=progress)
     words = {"": _words(data, probes[0], config.words)}
-    for name in config.players:
-        progress("players", len(asked), len(config.players))
-        player = resolve(name, data=data, **({} if config.device == "cpu" else {"device": config.device}))
-        place = out / "players" / name.replace("/", "-").replace(":", "-")
-        metric = get_metric("exact" if data.metric == "choice" else data.metric)
-        matcher = get_matcher(player.matcher) if player.matcher else None
-        about = {"player": {"spec": name}}
-        exam = Exam(player, data, probes, metric, place, config.seed, about, progress, matcher=matcher)
-        asked[name] = {found.probe: found for found in exam.run().findings}
-        words[name] = _words(data, probes[0], _reads(player), tokens=True)
-    progress("players", len(asked), len(config.players))
+    words |= {name: Words(**read_json(file)) for name, file in zip(config.players, files.values(), strict=True)}
+    asked = {name: {one.probe: one for one in Run.open(folder).findings} for name, folder in folders.items()}
     images = len({example.image_id or example.id for example in data})
     return Noised(len(data), images, data.whole.fingerprint, made, _overlap(made, ranked), asked, words)
+
+
+def _ask(
+    shard: Shard, path: Path, *, config: NoiseStudy, made: Mapping[str, Made], out: Path, progress: Progress
+) -> None:
+    """One player's exam, in a folder of its own; `path` gets how many of the words it does not read."""
+    from pfungst.players import resolve
+    from pfungst.scores import get_metric
+    from pfungst.scores.matchers import get_matcher
+
+    name, data = shard.payload, chosen(config)
+    probes = _probes(config, made, out / "ranked")
+    player = resolve(name, data=data, **({} if config.device == "cpu" else {"device": config.device}))
+    metric = get_metric("exact" if data.metric == "choice" else data.metric)
+    matcher = get_matcher(player.matcher) if player.matcher else None
+    about = {"player": {"spec": name}}
+    place = out / "players" / Path(shard.name).stem
+    Exam(player, data, probes, metric, place, config.seed, about, progress, matcher=matcher).run()
+    write_json(path, vars(_words(data, probes[0], _reads(player), tokens=True)))
 
 
 def chosen(config: NoiseStudy) -> Dataset:
@@ -150,13 +170,20 @@ def chosen(config: NoiseStudy) -> Dataset:
 
 def _rank(config: NoiseStudy, data: Dataset, folder: Path, progress: Progress) -> dict[str, Made]:
     """Every ranking that is appended, by the name of its probe."""
+    from pfungst.probes.noise.bqd import chosen as examples_of
     from pfungst.probes.noise.bqd import main_question
     from pfungst.probes.noise.ranking import LAMBDA, RankSettings
+    from pfungst.probes.noise.same import SAME
 
     device = None if config.device == "cpu" else config.device
-    base = RankSettings(config.rankers[0], config.encoder, tol=config.tol)
+    base = RankSettings(config.rankers[0], config.encoder, tol=config.tol, same=SAME)
     lambdas = [lam for lam in config.lambdas if base.ranker == "lasso" and lam != LAMBDA]
     pools = pools_of(POOLS, config.pools, data)
+    for pool, questions in pools.items():
+        file = _pool_file(folder, pool)
+        rows = [{"id": str(n), "question": text, "answer_type": POOLS[pool]} for n, text in enumerate(questions)]
+        if not file.exists():
+            write_atomic(file, "".join(f"{json.dumps(row)}\n" for row in rows).encode())
     # Without preprocessing the pool holds the main questions, and they stay in it.
     mixed = [*pools["GBQD"], *(" ".join(example.question.split()) for example in data)]
     jobs: list[tuple[str, list[str], RankSettings]] = [
@@ -167,7 +194,16 @@ def _rank(config: NoiseStudy, data: Dataset, folder: Path, progress: Progress) -
     jobs += [(_name("GBQD", lam), pools["GBQD"], replace(base, lam=lam)) for lam in lambdas]
     jobs.append((UNPREPARED, mixed, replace(base, keep_main_questions=True)))
     main = [main_question(example) for example in data]
-    return {name: make(name, folder, main, pool, settings, progress, device=device) for name, pool, settings in jobs}
+    known = [*data.whole, *(example for spec in config.pools for example in examples_of(spec, data, "all")[1])]
+    return {
+        name: make(name, folder, main, pool, settings, progress, device=device, known=known)
+        for name, pool, settings in jobs
+    }
+
+
+def _pool_file(folder: Path, pool: str) -> Path:
+    """The questions of a pool, as the data set that the control `random` is drawn from."""
+    return folder / f"{pool.lower()}-pool.jsonl"
 
 
 def _name(pool: str, ranker: str | float) -> str:
@@ -184,9 +220,15 @@ def _probes(config: NoiseStudy, made: Mapping[str, Made], folder: Path) -> list[
         ranked = str(folder / f"{name}.parquet")
         return Noise(ranker, pool_type=POOLS[pool.upper()], ranked=ranked, controls="none", name=name)
 
+    def controlled(pool: str) -> Noise:
+        questions = str(_pool_file(folder, pool))
+        return replace(probe(_name(pool, config.rankers[0])), pool=questions, controls=config.controls)
+
     first = probe(_name("GBQD", config.rankers[0]))
     cut = replace(first, words=config.words, name=CUT)
-    return [*map(probe, made), cut, Vqabq(first.ranker, ranked=first.ranked, name=VQABQ)]
+    firsts = {one.name: one for one in map(controlled, POOLS)}
+    every = [firsts.get(name) or probe(name) for name in made]
+    return [*every, cut, Vqabq(first.ranker, ranked=first.ranked, name=VQABQ)]
 
 
 def _reads(player: Player) -> int | None:
@@ -205,6 +247,7 @@ def _words(data: Dataset, probe: Noise | Vqabq, limit: int | None, tokens: bool 
         len(split_words(variant.query.question) if tokens else variant.query.question.split())
         for trial in probe.trials(data, 0)
         for variant in trial.variants[1:]
+        if variant.role != "control"
     ]
     lost = [max(0, length - limit) for length in lengths]
     return Words(limit, sum(one > 0 for one in lost) / len(lost), sum(lost) / len(lost))
@@ -224,7 +267,7 @@ def _overlap(made: Mapping[str, Made], folder: Path) -> dict[str, float]:
 def noise_tables(result: Noised) -> list[Table]:
     """As the papers number them: 2 and 3, 4, 9 to 22, 8, the lambdas, the words, 5 to 7."""
     made = [_partitions(result, pool) for pool in POOLS]
-    made += [_robustness(result), _order(result)]
+    made += [_robustness(result), *_beyond(result), _order(result)]
     made += [_rankers(result, pool) for pool in POOLS]
     made.append(_effective(result))
     first = _first(result, "GBQD")
@@ -268,7 +311,8 @@ def _partitions(result: Noised, pool: str) -> Table:
     probe = _first(result, pool)
     rows = []
     for player, found in result.players.items():
-        for name, *cells in found[probe].tables[0].rows:
+        table = next(one for one in found[probe].tables if one.title.startswith("Accuracy by partition"))
+        for name, *cells in table.rows:
             rows.append((player, str(name), *(cell(one) for one in cells)))
     about = f"{result.questions:,} questions about {result.images:,} images; 95% intervals over images."
     return Table(
@@ -296,6 +340,34 @@ def _robustness(result: Noised) -> Table:
         tuple(rows),
         "Layout of Table 4, (t, m) = (0.05, 20); the drop is that of the first partition, in points.",
     )
+
+
+def _beyond(result: Noised) -> list[Table]:
+    """What the first ranker's questions cost beyond texts of equal length, where these were asked."""
+    rows = []
+    for pool in POOLS:
+        for player, found in result.players.items():
+            every = found[_first(result, pool)].rows
+            costs = {one.condition: one for one in every if one.name == "cost of control"}
+            beyond = {one.condition.split(", ")[-1]: one for one in every if one.name in (BEYOND, "beyond control")}
+            if not costs:
+                continue
+            levels, drops, _ = _curve(found[_first(result, pool)])
+            last = f"random {len(levels)}"
+            rows.append(
+                (
+                    pool, player, cell(drops[0]), *(cell(costs[name]) for name in CONTROLS),
+                    cell(beyond["mean of controls"]), cell(drops[-1]),
+                    *(cell(some[last]) if last in some else "–" for some in (costs, beyond)),
+                )
+            )  # fmt: skip
+    columns = ("", "player", "first drop", *CONTROLS, "beyond their mean", "last drop", "random, as long", "beyond it")
+    note = (
+        "Points; 95% intervals over images. Appended instead of the ranked questions, with as many words: "
+        + "; ".join(f"{name}: {about}" for name, about in CONTROLS.items())
+        + "."
+    )
+    return [Table("Beyond texts of equal length", columns, tuple(rows), note)] if rows else []
 
 
 def model_of(player: str) -> str:
@@ -424,18 +496,18 @@ def _vqabq(result: Noised) -> list[Table]:
 def _rankings(result: Noised) -> Table:
     return Table(
         "Rankings",
-        ("", "pool", "time", "gap: median", "largest", "shared", "sha256"),
+        ("", "pool", "left out", "time", "gap: median", "largest", "shared", "sha256"),
         tuple(
             (
-                name, f"{one.pool:,}", f"{one.seconds:,.0f} s",
+                name, f"{one.pool:,}", "–" if one.left_out is None else f"{one.left_out:.1f}", f"{one.seconds:,.0f} s",
                 *("–" if gap is None else f"{gap:.1e}" for gap in (one.gap, one.largest_gap)),
                 f"{result.overlap[name]:.1f}",
                 next(iter(one.files.values()))["sha256"][:16],
             )
             for name, one in result.made.items()
         ),
-        f"Of {result.questions:,} main questions. Shared: of the 21 basic questions, those that the first ranker chose "
-        "over the same pool, too.",
+        f"Of {result.questions:,} main questions. Left out: questions of the pool that ask the same, on average. "
+        "Shared: of the 21 basic questions, those that the first ranker chose over the same pool, too.",
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from pfungst.core import Answer, Framing, MissingExtra, Player, PlayerDied, PlayerError, Query
+from pfungst.core.errors import ended
 from pfungst.core.fingerprint import digest
 from pfungst.core.types import Terms
 from pfungst.players.chat_api import DataURLs
@@ -94,7 +95,8 @@ class InspectPlayer(Player):
                     in_a_row = 0
                 except Exception as error:  # of a provider: anything
                     in_a_row += 1
-                    said = f"{self.name} failed on the question '{queries[index].question:.80}': {_one_line(error)}"
+                    why = ended(_one_line(error))
+                    said = f"{self.name} failed on the question '{queries[index].question:.80}': {why}"
                     if in_a_row == _FAILURES_IN_A_ROW:
                         done.put(PlayerDied(f"{said} It was the {in_a_row}th failure in a row: it is considered down."))
                     else:

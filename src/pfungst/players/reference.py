@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from pfungst.core import Answer, Dataset, Player, PlayerError, Query, UsageError
+from pfungst.core import Answer, Dataset, Player, PlayerError, Query, Reading, UsageError
 from pfungst.core.fingerprint import digest
 from pfungst.core.types import as_player
 from pfungst.players.hashing import pick, unit
@@ -166,6 +166,9 @@ class FlakyPlayer(PlayerAround):
 
     def answer(self, queries: Sequence[Query]) -> list[Answer]:
         return [self._second_thought(q, a) for q, a in zip(queries, self._inner.answer(queries), strict=True)]
+
+    def reading(self, queries: Sequence[Query]) -> Sequence[Reading | None]:
+        return self._inner.reading(queries)
 
     def _second_thought(self, query: Query, first: Answer) -> Answer:
         if unit(self._seed, "flaky", query) >= self._p:

@@ -33,10 +33,11 @@ from pfungst.core import (
     PlayerDied,
     PlayerError,
     Query,
+    Reading,
     UsageError,
 )
 from pfungst.core.code import describe, own_modules
-from pfungst.core.errors import QueriesFailed
+from pfungst.core.errors import QueriesFailed, ended
 from pfungst.core.images import BytesImage, FileImage, NamedImage, ZipImage
 from pfungst.core.settings import parse_settings, split_spec
 from pfungst.core.threads import available_cores, machine_memory
@@ -207,7 +208,8 @@ class ReplicatedPlayer(Player):
             setattr(self, name, value)
 
     def has(self, method: str) -> bool:
-        return self._about.looks if method == "look" else super().has(method)
+        traits = {"look": self._about.looks, "reading": self._about.tells}
+        return traits[method] if method in traits else super().has(method)
 
     @property
     def notes(self) -> Sequence[str]:  # type: ignore[override]
@@ -226,7 +228,7 @@ class ReplicatedPlayer(Player):
         with self._in_words():
             for number, chunk, outcome in self._outcomes(self._chunks(queries, problems), queries):
                 if isinstance(outcome, Death):
-                    self._pool.waiting.extendleft(reversed(self._after_death(chunk, outcome.how, queries, problems)))
+                    self._pool.suspects.extendleft(reversed(self._after_death(chunk, outcome.how, queries, problems)))
                     continue
                 if outcome.died:
                     raise PlayerDied(outcome.died)
@@ -265,7 +267,8 @@ class ReplicatedPlayer(Player):
         if self._pool.deaths_in_a_row > PATIENCE:
             raise PlayerDied(
                 f"{self.name} is considered down: {self._pool.deaths_in_a_row} of its copies died without an answer in "
-                f"between, the last because: {how}. Its earlier answers are kept; run the same command again to resume."
+                f"between, the last because: {ended(how)} Its earlier answers are kept; run the same command again to "
+                "resume."
             )
         chunk.deaths += 1
         if chunk.deaths == DEATHS - 1 and len(chunk.places) > 1:
@@ -297,11 +300,23 @@ class ReplicatedPlayer(Player):
         """Where the player looks, as one of the copies says."""
         import torch
 
+        outcome = self._of_one("look", queries)
+        if isinstance(outcome, dict):
+            return {name: torch.from_numpy(values) for name, values in outcome.items()}
+        raise PlayerError(f"{self.name} could not say where it looks: {outcome}.")
+
+    def reading(self, queries: Sequence[Query]) -> Sequence[Reading | None]:
+        """What the player reads, as one of the copies says."""
+        outcome = self._of_one("reading", [replace(query, image=None, scene=None) for query in queries])
+        if isinstance(outcome, list):
+            return outcome
+        raise PlayerError(f"{self.name} could not say what it reads: {outcome}.")
+
+    def _of_one(self, what: str, queries: Sequence[Query]) -> Any:
+        """What one of the copies says about the queries."""
         with self._in_words():
-            for _, _, outcome in self._outcomes([_Chunk(list(range(len(queries))), what="look")], queries):
-                if isinstance(outcome, dict):
-                    return {name: torch.from_numpy(values) for name, values in outcome.items()}
-                raise PlayerError(f"{self.name} could not say where it looks: {outcome}.")
+            for _, _, outcome in self._outcomes([_Chunk(list(range(len(queries))), what=what)], queries):
+                return outcome
         raise AssertionError("a pool gives an outcome for every task")
 
     def close(self) -> None:
@@ -311,10 +326,8 @@ class ReplicatedPlayer(Player):
 
 def _poisonous(name: str, query: Query, how: str = "") -> str:
     because = f"; the last: {how}" if how else ""
-    return (
-        f"{name} was asked {query.question!r:.80}, and {DEATHS} of its copies died on it{because}. "
-        "The question is given up."
-    )
+    said = f"{name} was asked {query.question!r:.80}, and {DEATHS} of its copies died on it{because}"
+    return f"{ended(said)} The question is given up."
 
 
 @contextlib.contextmanager
@@ -386,6 +399,8 @@ class Described:
     traits: Mapping[str, Any]
     """Optional attributes of players that it has, with their values."""
     looks: bool
+    tells: bool
+    """Whether it tells what it reads."""
 
 
 @dataclass(frozen=True)
@@ -411,8 +426,10 @@ class Host:
     def __init__(self, player: Player) -> None:
         self.player = player
 
-    def do(self, what: str, queries: Sequence[Query]) -> Reply | dict[str, Any]:
-        """`answer` or `look`."""
+    def do(self, what: str, queries: Sequence[Query]) -> Reply | dict[str, Any] | list[Reading | None]:
+        """`answer`, `look` or `reading`."""
+        if what == "reading":
+            return list(self.player.reading(queries))
         return self.look(queries) if what == "look" else self.answer(queries)
 
     def about(self) -> Described:
@@ -422,7 +439,8 @@ class Host:
             under_way = player.terms.at_once
             at_once = UNDER_WAY * under_way if under_way > 1 else STREAMED
         traits = {name: getattr(player, name) for name in TRAITS}
-        return Described(player.name, str(player.fingerprint), at_once, not streams, traits, player.has("look"))
+        has = player.has("look"), player.has("reading")
+        return Described(player.name, str(player.fingerprint), at_once, not streams, traits, *has)
 
     def answer(self, queries: Sequence[Query]) -> Reply:
         """Ask; a query that fails alone has no answer and a sentence that says why."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from pfungst.core import Answer, Query
+from pfungst.core.errors import ended
 from pfungst.players.chat_api import AllFailing, Body, Chat, Fatal, Passing, Refused, Spent, Unfit, one_line, tokens
 from pfungst.players.http import Connections, HTTPFailure, NoConnection, NoReply, TooLong
 from pfungst.players.options import OpenAIOptions
@@ -269,7 +270,7 @@ class Server:
             said += " and is still down" if self.down else ""
         if self.open_at == math.inf:
             said += f". {self.down}"
-        return said if said.endswith(".") else f"{said}."
+        return ended(said)
 
 
 class Servers:

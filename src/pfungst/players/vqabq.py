@@ -67,8 +67,8 @@ class VqabqPlayer(PlayerAround):
         ]
 
     def _rank(self, main: Sequence[str]) -> list[tuple[Sequence[str], Sequence[float]]]:
-        keep = self._settings.keep_main_questions
-        found = rank(main, self._pool, self._ranker, k=APPENDED, keep_main_questions=keep)
+        keep, same = self._settings.keep_main_questions, self._settings.same
+        found = rank(main, self._pool, self._ranker, k=APPENDED, keep_main_questions=keep, same=same)
         return [
             ([self._pool[i] for i in row], scores)
             for row, scores in zip(found.indices.tolist(), found.scores.tolist(), strict=True)

@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 from pfungst.compute.devices import check_device
-from pfungst.core import Answer, Player, PlayerError, Query, UsageError
+from pfungst.core import Answer, Player, PlayerError, Query, Reading, UsageError
 from pfungst.core.files import exists
 from pfungst.models import MODELS, Batch, Output, Trained, load_shipped, shipped
 from pfungst.models.encode import Encoder
 from pfungst.models.features import load_regions
 from pfungst.models.features.regions import RegionFeatures
 from pfungst.models.programs import decode_program
-from pfungst.models.trained import full_precision, is_cut, plain_answer, quick
+from pfungst.models.trained import full_precision, is_cut, plain_answer, quick, split_words
 from pfungst.players.options import best_choice
 
 ON_CPU, ON_GPU = 64, 512
@@ -101,6 +101,14 @@ class ZooPlayer(Player):
             chances, likeliest = self._chances(output.logits, offered), output.logits.argmax(-1).tolist()
             answers += [self._one(*row) for row in zip(part, offered, chances, likeliest, strict=True)]
         return answers
+
+    def reading(self, queries: Sequence[Query]) -> list[Reading]:
+        """Words by its vocabulary; what is behind the last that it reads is cut."""
+        known, length = frozenset(self.trained.vocabulary.words), self.trained.inputs.question_length
+        return [
+            Reading(len(words), max(0, len(words) - length), sum(word not in known for word in words))
+            for words in (split_words(query.question) for query in queries)
+        ]
 
     def look(self, queries: Sequence[Query]) -> dict[str, Tensor]:
         """The maps a report can draw for these queries (attention, masks, programs), by name, on the CPU."""

@@ -10,13 +10,13 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import combinations
+from itertools import combinations, compress
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from pfungst.core import AnsweredTrial, Example, Failure, Figure, Finding, NamedImage, Query, Series, Table
+from pfungst.core import AnsweredTrial, Example, Failure, Figure, Finding, NamedImage, Query, Series, Table, Trial
 from pfungst.core.answered import AnsweredTrials
 from pfungst.core.flips import Flips, alike, count_flips
 from pfungst.core.stats import Floats, Interval, Labels, compare_paired, holm, interval_of
@@ -56,6 +56,13 @@ def having(trials: Sequence[AnsweredTrial], variant: str) -> Sequence[AnsweredTr
     if isinstance(trials, AnsweredTrials):
         return trials.having(variant)
     return [one for one in trials if any(v.name == variant for v in one.trial.variants)]
+
+
+def chosen(trials: Sequence[AnsweredTrial], mask: Sequence[bool]) -> Sequence[AnsweredTrial]:
+    """The trials for which the mask is true."""
+    if isinstance(trials, AnsweredTrials):
+        return trials.where(np.array(mask, bool))
+    return list(compress(trials, mask))
 
 
 def scores(trials: Sequence[AnsweredTrial], variant: str) -> Floats:
@@ -426,3 +433,28 @@ def failures(trials: Sequence[AnsweredTrial]) -> tuple[Failure, ...]:
             place = trial.scores.index(score)
             found.append(Failure(trial.example.id, trial.trial.variants[place].name, trial.scores[0] - score))
     return tuple(sorted(found, key=lambda failure: -failure.loss)[:WORST])
+
+
+def compared(
+    some: Sequence[tuple[AnsweredTrial, Sequence[int]]], title: str, seed: int, heading: Callable[[str], str] = str
+) -> tuple[int, Finding, Finding, Finding]:
+    """How many disturbed variants, accuracy of the originals, accuracy of the disturbed, drop.
+
+    some: trials, each with the places of those of its variants that count
+    heading: of a variant; every heading of a trial counts the same
+    """
+    groups = clusters([one for one, _ in some])
+    disturbed, alike_scored = (
+        [_mean_at(row, one.trial, places, heading) for row, (one, places) in zip(rows, some, strict=True)]
+        for rows in ([one.scores for one, _ in some], [settled(one) for one, _ in some])
+    )
+    original = [one.scores[0] for one, _ in some]
+    accuracy = mean("accuracy", disturbed, groups, seed, title)
+    drop = difference("drop", original, disturbed, groups, seed, title, (original, alike_scored))
+    first = mean("accuracy", original, groups, seed, f"originals of {title}")
+    return sum(len(row) for _, row in some), first, accuracy, drop
+
+
+def _mean_at(row: Sequence[float], trial: Trial, places: Sequence[int], heading: Callable[[str], str]) -> float:
+    groups = grouped(places, lambda at: heading(trial.variants[at].name)).values()
+    return sum(sum(row[at] for at in some) / len(some) for some in groups) / len(groups)

@@ -7,7 +7,6 @@ question.
 from __future__ import annotations
 
 import io
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import PIL.Image
-import PIL.ImageDraw
 from numpy.typing import NDArray
 
 from pfungst.core import Asker, Example, PfungstError, Query
@@ -25,14 +23,11 @@ from pfungst.core.images import as_rgb
 from pfungst.report.page import data_url
 
 if TYPE_CHECKING:
-    import PIL.Image
-
     from pfungst.players.zoo import ZooPlayer
 
 
 _WIDTH = 240
 """Of an image, in pixels."""
-_LINE, _TEXT = 13, 58
 
 
 @dataclass(frozen=True)
@@ -102,13 +97,10 @@ def _word_weights(maps: Mapping[str, Any], i: int, count: int) -> list[float]:
 def draw_attention(
     players: Mapping[str, ZooPlayer], examples: Sequence[Example], out: str | Path
 ) -> dict[str, list[Look]]:
-    """Write the figure to `out` (.html or .png): one row per player, in the order given, one column per wording.
+    """Write the figure to `out`, an HTML file: one row per player, in the order given, one column per wording.
 
     examples : the wordings of one question about one image, the original first
     """
-    place = Path(out)
-    if place.suffix not in (".html", ".png"):
-        raise PfungstError(f"The figure is written as .html or .png, not as {place.name}.")
     if not examples or examples[0].image is None:
         raise PfungstError("There is no image to draw attention on.")
     shown = {name: looks(player, examples) for name, player in players.items()}
@@ -116,10 +108,7 @@ def draw_attention(
     height = max(1, round(_WIDTH * image.height / image.width))
     image = image.resize((_WIDTH, height))
     target = examples[0].target or ""
-    if place.suffix == ".png":
-        write_atomic(place, _encoded(_png(image, shown, target)))
-    else:
-        write_atomic(place, _html(image, shown, target).encode())
+    write_atomic(Path(out), _html(image, shown, target).encode())
     return shown
 
 
@@ -166,37 +155,3 @@ def _encoded(image: PIL.Image.Image) -> bytes:
     buffer = io.BytesIO()
     image.save(buffer, format="PNG")
     return buffer.getvalue()
-
-
-def _png(image: PIL.Image.Image, shown: Mapping[str, Sequence[Look]], target: str) -> PIL.Image.Image:
-    columns = max(len(row) for row in shown.values())
-    cell, high = _WIDTH + 10, image.height + _TEXT + 26
-    whole = PIL.Image.new("RGB", (90 + columns * cell, 20 + len(shown) * high), "white")
-    pen = PIL.ImageDraw.Draw(whole)
-    pen.text((6, 4), f"right answer: {target}", fill="black")
-    for r, (name, row) in enumerate(shown.items()):
-        top = 20 + r * high
-        pen.text((6, top + image.height // 2), _latin(name)[:14], fill="black")
-        for c, one in enumerate(row):
-            left = 90 + c * cell
-            whole.paste(overlay(image, one.picture), (left, top))
-            x, y = left, top + image.height + 2
-            for word, weight in one.words:
-                width = int(pen.textlength(_latin(word) + " "))
-                if x + width > left + _WIDTH:
-                    x, y = left, y + _LINE
-                if y > top + image.height + _TEXT - _LINE:
-                    break
-                pen.rectangle(
-                    (x, y, x + width - 2, y + _LINE - 1), fill=(255, 255 - int(110 * weight), 255 - int(215 * weight))
-                )
-                pen.text((x, y), _latin(word), fill="black")
-                x += width
-            told = textwrap.shorten(_latin(one.answer), 34)
-            pen.text((left, top + image.height + _TEXT), told, fill=(26, 122, 60) if one.right else (179, 38, 30))
-    return whole
-
-
-def _latin(text: str) -> str:
-    """What the built-in font can draw."""
-    return text.encode("latin-1", "replace").decode("latin-1")

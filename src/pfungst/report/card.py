@@ -82,7 +82,8 @@ def number(value: float | None, unit: str = "%") -> str:
         return "–"
     if unit in FRACTIONS:
         return f"{100 * value:.1f}{'%' if unit == '%' else f' {unit}'}"
-    return f"{value:.3g}{' ' + unit if unit else ''}"
+    plain = f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return f"{plain}{' ' + unit if unit else ''}"
 
 
 def format_finding(finding: Mapping[str, Any] | None) -> str:
@@ -170,7 +171,7 @@ def clean_sides(findings: Sequence[Mapping[str, Any]], left_out: Mapping[str, in
 
 
 def too_few(findings: Sequence[Mapping[str, Any]]) -> str:
-    """`narrow` for the numbers of the report card; where those have enough images, for all others of the run.
+    """`few_images` for the numbers of the report card; where those have enough images, for all others of the run.
 
     findings: the list in findings.json.
     """
@@ -182,10 +183,20 @@ def too_few(findings: Sequence[Mapping[str, Any]]) -> str:
         for table in one["tables"]:
             cells = [cell for row in table["rows"] for cell in row if isinstance(cell, Mapping)]
             others += [{**cell, "probe": f"{one['probe']}, {table['title']}"} for cell in cells]
-    return narrow(cards) or narrow(others)
+    return few_images(cards) or few_images(others)
 
 
-def narrow(shown: Sequence[Mapping[str, Any]]) -> str:
+def how_many(config: Mapping[str, Any]) -> str:
+    """How many questions a run asked about, and in how many wordings."""
+    examples, originals = config["data"]["examples"], config["data"].get("originals")
+    if config.get("logs"):
+        return f"{examples:,} recorded replies"
+    if originals in (None, examples):
+        return f"{examples:,} questions"
+    return f"{originals:,} questions in {examples:,} wordings"
+
+
+def few_images(shown: Sequence[Mapping[str, Any]]) -> str:
     """What few images mean for these numbers, in a sentence or two; empty where there are enough."""
     known = [(row.get("effective") or row["clusters"], row) for row in shown if row.get("value") is not None]
     few = sorted(((behind, row) for behind, row in known if 0 < behind < FEW), key=lambda pair: pair[0])

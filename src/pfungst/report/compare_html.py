@@ -12,7 +12,7 @@ import numpy as np
 
 from pfungst.core import Dataset
 from pfungst.core.files import jsonable, write_atomic
-from pfungst.report.card import format_finding, format_p, join_words, narrow, number
+from pfungst.report.card import few_images, format_finding, format_p, join_words, number
 from pfungst.report.cases import MOST_WORDS
 from pfungst.report.compare import Column, Leaderboard, shared_ids
 from pfungst.report.page import FigureBlock, TableBlock, Thumbnails, drawn_block, figure_block, render, table_block
@@ -103,9 +103,9 @@ def _few(names: Sequence[str]) -> str:
 
 
 def too_few(board: Leaderboard) -> str:
-    """`narrow` for the intervals of a leaderboard."""
+    """`few_images` for the intervals of a leaderboard."""
     shown = [one for column in board.columns for one in (*column.scores, *(pair.difference for pair in column.pairs))]
-    return narrow(jsonable(shown))
+    return few_images(jsonable(shown))
 
 
 def board_rows(board: Leaderboard) -> tuple[list[str], list[list[Any]]]:

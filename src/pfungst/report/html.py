@@ -32,6 +32,7 @@ from pfungst.report.card import (
     card_rows,
     clean_sides,
     dashed,
+    how_many,
     number,
     read_extras,
     read_kept,
@@ -95,7 +96,7 @@ def _page(read: Run, numbers: Mapping[str, Any], data: Dataset | None, per_kind:
         config=config,
         config_text=_config_text(config),
         label=label,
-        asked=_asked(config),
+        asked=how_many(config),
         verdict=f"{verdict(config['player']['name'], rows, findings)} {read.missing}".rstrip(),
         summary=summary,
         card=_card(read, findings, stem),
@@ -231,16 +232,6 @@ def _reading(rows: Sequence[Row], findings: Sequence[Mapping[str, Any]], left_ou
 def _options(values: Sequence[str]) -> list[str]:
     found = sorted({value for value in values if value})
     return found[:MOST_OPTIONS] if len(found) > 1 else []
-
-
-def _asked(config: Mapping[str, Any]) -> str:
-    """How much was asked about."""
-    examples, originals = config["data"]["examples"], config["data"].get("originals")
-    if config.get("logs"):
-        return f"{examples:,} recorded replies"
-    if originals in (None, examples):
-        return f"{examples:,} questions"
-    return f"{originals:,} questions in {examples:,} wordings"
 
 
 def _config_text(config: Mapping[str, Any]) -> str:

@@ -7,14 +7,12 @@ from pfungst.scores.metrics import (
     YesNo,
     anls,
     check_metric,
-    choice_accuracy,
     exact_match,
     get_metric,
     token_f1,
     token_recall,
     wups_accuracy,
     yes_no,
-    yes_no_scores,
 )
 from pfungst.scores.robustness import Consensus, consensus, consensus_of, r_score
 from pfungst.scores.selective import (
@@ -23,12 +21,11 @@ from pfungst.scores.selective import (
     augrc,
     best_threshold,
     calibration_error,
-    coverage_at_risk,
     failure_scores,
     risk_coverage,
 )
 from pfungst.scores.spelling import Gap, spelling_gap
-from pfungst.scores.vqa import VQAScorer, VQAScores, vqa_accuracy
+from pfungst.scores.vqa import vqa_accuracy
 
 __all__ = [
     "METRICS",
@@ -36,18 +33,14 @@ __all__ = [
     "FailureScores",
     "Gap",
     "RiskCoverage",
-    "VQAScorer",
-    "VQAScores",
     "YesNo",
     "anls",
     "augrc",
     "best_threshold",
     "calibration_error",
     "check_metric",
-    "choice_accuracy",
     "consensus",
     "consensus_of",
-    "coverage_at_risk",
     "exact_match",
     "failure_scores",
     "generation_scores",
@@ -61,5 +54,4 @@ __all__ = [
     "vqa_accuracy",
     "wups_accuracy",
     "yes_no",
-    "yes_no_scores",
 ]

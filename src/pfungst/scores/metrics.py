@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial, wraps
-from typing import Any, cast
+from typing import Any
 
 from pfungst.core import Answer, Example, PfungstError
 from pfungst.core.code import describe, load_code, names_code
@@ -22,37 +22,6 @@ from pfungst.scores.vqa import Variant, vqa_accuracy
 def exact_match(prediction: object, truth: object) -> float:
     """1.0 if prediction and truth are the same answer, else 0.0: `exact_match("Yes.", True)` is 1.0."""
     return float(same_answer(prediction, truth))
-
-
-def choice_accuracy(
-    predictions: Sequence[str] | Sequence[Sequence[float]],
-    targets: Sequence[str],
-    choices: Sequence[Sequence[str]] | None = None,
-) -> float:
-    """Share of multiple-choice questions answered right, in [0, 1]; NaN if there are none.
-
-    `predictions` are texts, right if they equal the target after `normalise`, or scores, one a choice in the order of
-    `choices`: then the highest score chooses. Where several choices share the highest score the question counts
-    1/ties if the target is among them, what choosing between them at random would give. NaN scores never win.
-    """
-    if len(predictions) != len(targets) or (choices is not None and len(choices) != len(targets)):
-        raise PfungstError(
-            f"choice_accuracy needs one target and one set of choices per prediction: {len(predictions)} predictions, "
-            f"{len(targets)} targets" + ("." if choices is None else f", {len(choices)} sets of choices.")
-        )
-    if not targets:
-        return math.nan
-    total = 0.0
-    for at, (prediction, target) in enumerate(zip(predictions, targets)):
-        if isinstance(prediction, str):
-            total += normalise(prediction) == normalise(target)
-        elif choices is None:
-            raise PfungstError(
-                f"Prediction {at} is a list of scores: choice_accuracy needs the choices they belong to."
-            )
-        else:
-            total += choice_by_scores(cast("Sequence[float]", prediction), choices[at], target)
-    return total / len(targets)
 
 
 def choice_by_scores(scores: Sequence[float], choices: Sequence[str], target: str) -> float:
@@ -283,11 +252,6 @@ def _choice(example: Example, answer: Answer) -> float:
 def _yes_no(example: Example, answer: Answer) -> float:
     truth = spoken(_target(example) or "")
     return float(spoken(answer.text) == truth) if truth else math.nan
-
-
-def yes_no_scores(examples: Sequence[Example], answers: Sequence[Answer]) -> YesNo:
-    """Accuracy, precision, recall, F1 and yes-ratio. Examples whose truth is neither yes nor no are left out."""
-    return yes_no([answer.text for answer in answers], [_target(example) or "" for example in examples])
 
 
 def _overlap(example: Example, answer: Answer, score: Callable[[str, Sequence[str]], float]) -> float:

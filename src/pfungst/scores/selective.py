@@ -65,17 +65,12 @@ def augrc(confidence: Sequence[float] | Floats, correct: Sequence[float] | Float
     return risk_coverage(confidence, correct).augrc
 
 
-def coverage_at_risk(confidence: Sequence[float] | Floats, correct: Sequence[float] | Floats, risk: float) -> float:
-    """Share of the questions a player can answer with a risk of at most `risk`."""
-    return risk_coverage(confidence, correct).coverage_at(risk)
-
-
 def calibration_error(
-    confidence: Sequence[float] | Floats, correct: Sequence[float] | Floats, bins: int = BINS, *, even: bool = False
+    confidence: Sequence[float] | Floats, correct: Sequence[float] | Floats, bins: int = BINS
 ) -> float:
     """Expected calibration error: sum over bins of (share of the answers) * |mean score - mean confidence|.
 
-    Bins are equally wide over [0, 1]; `even` makes them equally full instead (answers of equal confidence stay in one).
+    Bins are equally wide over [0, 1].
     """
     sure, right = _pairs(confidence, correct)
     if not len(sure):
@@ -84,11 +79,7 @@ def calibration_error(
         raise PfungstError(f"Calibration needs at least one bin, not {bins}.")
     if sure.min() < 0 or sure.max() > 1:
         raise PfungstError("Calibration needs confidences that are probabilities, between 0 and 1.")
-    if even:
-        edges = np.unique(np.quantile(sure, np.arange(1, bins) / bins))
-        place = np.searchsorted(edges, sure, side="right")
-    else:
-        place = np.minimum((sure * bins).astype(np.int64), bins - 1)
+    place = np.minimum((sure * bins).astype(np.int64), bins - 1)
     gap = np.bincount(place, weights=right - sure)
     return float(np.abs(gap).sum() / len(sure))
 
@@ -103,16 +94,11 @@ class FailureScores:
     n: int
 
 
-def failure_scores(believed: Sequence[bool], correct: Sequence[float], *, failures: bool = False) -> FailureScores:
-    """Precision, recall and F1 of answers `believed` to be right; right is a score above 0, as in the paper's CS(k).
-
-    failures : take the wrong answers as the positive class instead: how many failures were foreseen
-    """
+def failure_scores(believed: Sequence[bool], correct: Sequence[float]) -> FailureScores:
+    """Precision, recall and F1 of answers `believed` to be right; right is a score above 0, as in the paper's CS(k)."""
     said, true = np.asarray(believed, bool), np.asarray(correct, np.float64) > 0
     if said.shape != true.shape:
         raise PfungstError(f"{len(said)} predictions but {len(true)} answers.")
-    if failures:
-        said, true = ~said, ~true
     hits = int((said & true).sum())
     precision = hits / int(said.sum()) if said.any() else math.nan
     recall = hits / int(true.sum()) if true.any() else math.nan

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal, get_args
 
-from pfungst.core import Answer, Example, PfungstError
+from pfungst.core import PfungstError
 from pfungst.core.flips import DIGITS
 
 PUNCTUATION = ';/[]"{}()=+\\_-><@`,?!'
@@ -133,84 +131,6 @@ def vqa_accuracy(prediction: str, human_answers: Sequence[str], variant: Variant
     return sum([without_match if human == answer else without_other for human in humans]) / len(humans)
 
 
-@dataclass(frozen=True, slots=True)
-class VQAScores:
-    """What `VQAScorer` found. Fractions in [0, 1], not rounded; NaN where nothing was scored."""
-
-    overall: float
-    per_answer_type: Mapping[str, float]
-    per_question_type: Mapping[str, float]
-    scores: tuple[float, ...]
-    """One an answer, in the order they came; NaN where there are no human answers, and then not in any average."""
-
-    @property
-    def n(self) -> int:
-        """Answers behind `overall`."""
-        return sum(not math.isnan(score) for score in self.scores)
-
-    def percent(self, digits: int = 2) -> dict[str, float | dict[str, float]]:
-        """The summary as the published evaluation writes it: its keys, percent, rounded to two digits."""
-
-        def rounded(groups: Mapping[str, float]) -> dict[str, float]:
-            return {name: round(100 * value, digits) for name, value in groups.items()}
-
-        return {
-            "overall": round(100 * self.overall, digits),
-            "perQuestionType": rounded(self.per_question_type),
-            "perAnswerType": rounded(self.per_answer_type),
-        }
-
-
-@dataclass
-class VQAScorer:
-    """Scores answers one after another and sums up: overall, per answer type, per question type.
-
-    >>> scorer = VQAScorer()
-    >>> scorer.add("black", ["black"] * 9 + ["dark"], answer_type="other", question_type="what color")
-    1.0
-    >>> scorer.result().percent()["overall"]
-    100.0
-    """
-
-    variant: Variant = "official"
-    _scores: list[float] = field(default_factory=list, init=False, repr=False)
-    _answer_types: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list), init=False, repr=False)
-    _question_types: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list), init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        _check(self.variant)
-
-    def add(
-        self, prediction: str, human_answers: Sequence[str], answer_type: str = "", question_type: str = ""
-    ) -> float:
-        """Score one answer and take it into the averages."""
-        score = vqa_accuracy(prediction, human_answers, self.variant)
-        self._scores.append(score)
-        if not math.isnan(score):
-            self._answer_types[answer_type].append(score)
-            self._question_types[question_type].append(score)
-        return score
-
-    def add_all(self, examples: Iterable[Example], answers: Iterable[Answer]) -> VQAScorer:
-        """Score one answer an example, in order; returns the scorer itself."""
-        for example, answer in zip(examples, answers, strict=True):
-            self.add(answer.text, example.answers, example.answer_type, example.question_type)
-        return self
-
-    def result(self) -> VQAScores:
-        """The averages so far."""
-        return VQAScores(
-            overall=_mean([score for score in self._scores if not math.isnan(score)]),
-            per_answer_type={name: _mean(scores) for name, scores in self._answer_types.items()},
-            per_question_type={name: _mean(scores) for name, scores in self._question_types.items()},
-            scores=tuple(self._scores),
-        )
-
-
 def _check(variant: str) -> None:
     if variant not in get_args(Variant):
         raise PfungstError(f"There is no VQA accuracy {variant!r}; the variants are official, fixed and paper.")
-
-
-def _mean(scores: Sequence[float]) -> float:
-    return sum(scores) / len(scores) if scores else math.nan

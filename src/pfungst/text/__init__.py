@@ -12,7 +12,6 @@ _HOMES = {
     "tokenize": "words",
     "top_pairs": "metrics",
     "wup": "wordnet",
-    "wup_matrix": "wordnet",
     "wups": "wordnet",
 }
 """Public name -> module that defines it."""

@@ -49,15 +49,15 @@ def top_pairs(
     pool: Sequence[str],
     k: int,
     *,
-    excluded: Sequence[int | None] | None = None,
+    excluded: Sequence[Sequence[int]] | None = None,
     progress: Progress = no_progress,
 ) -> tuple[npt.NDArray[np.int64], Floats]:
     """The k pool questions with the best scores for every main question: places (main, k) and scores, best first.
 
-    Ties go to the smaller place. excluded[i] is a pool place that main question i must not get.
+    Ties go to the smaller place. excluded[i] are the pool places that main question i must not get.
     """
-    hidden = [None] * len(main) if excluded is None else list(excluded)
-    available = len(pool) - any(place is not None for place in hidden)
+    hidden = [list(places) for places in excluded or [()] * len(main)]
+    available = len(pool) - max(map(len, hidden), default=0)
     if not 1 <= k <= available:
         raise PfungstError(f"{k} best of {available} questions cannot be given.")
     if metric == "meteor":
@@ -70,8 +70,7 @@ def top_pairs(
     for first in range(0, len(main), step):
         last = min(first + step, len(main))
         for row, values in enumerate(rows(first, last), start=first):
-            if hidden[row] is not None:
-                values[hidden[row]] = -np.inf
+            values[hidden[row]] = -np.inf
             places[row] = best(values, k)
             scores[row] = values[places[row]]
         progress("ranking", last, len(main))

@@ -10,18 +10,17 @@
 Values are those of NLTK's `wup_similarity`, to the last bit. One exception: NLTK has no value (None) for two verbs both
 below restrain.v.01 and inhibit.v.04, which WordNet 3.0 puts above each other; here that circle is cut.
 
-`wup` and `wups` answer one question at a time; `wup_matrix` and `WupsIndex` are compiled.
-
-The tables travel with the package, built by `scripts/build_wordnet.py`, which says what is stored and why. WordNet is
-Princeton University's; its licence lies beside the data in `wordnet_data/LICENSE.txt`.
+The tables travel with the package; `scripts/build_wordnet.py` of commit 66de31a made them from Princeton's files.
+Synsets are numbered in the order in which NLTK prefers them as subsumers (greatest minimal depth first, then by name),
+so the subsumer of two is the first number that their sorted ancestors share; the distance stored with an ancestor is
+the one NLTK uses, the shortest path over any common ancestor. WordNet is Princeton University's; its licence lies
+beside the data in `wordnet_data/LICENSE.txt`.
 """
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.resources import as_file, files
@@ -131,11 +130,6 @@ class WordNet:
     def _lemmas(self) -> dict[str, list[str]]:
         return {pos: list(lexicon.words) for pos, lexicon in self.lexicons.items()}
 
-    @cached_property
-    def numbers(self) -> dict[str, int]:
-        """Name of every synset -> its number."""
-        return {self.name(synset): synset for synset in range(len(self.min_depth))}
-
     def synset(self, name: str) -> int | None:
         """Number of the synset with that name; None if the text is not the name of a synset but a word."""
         parts = _SYNSET_NAME.fullmatch(name.lower())
@@ -189,55 +183,11 @@ def _lexicon(pos: str, columns: dict[str, npt.NDArray[Any]], shift: int) -> Lexi
     )
 
 
-def wu_palmer(
-    one: int,
-    other: int,
-    up_one: int,
-    at: int,
-    stop: int,
-    above: Any,
-    depth_one: int,
-    min_depth: Any,
-    max_depth: Any,
-    to_root: Any,
-    nouns: int,
-) -> float:
-    """Wu-Palmer similarity of two synsets, equal to NLTK's `one.wup_similarity(other)` to the last bit.
-
-    Written once: the scalar functions call it as it stands, the batch kernels compile it.
-
-    `above[... : stop]` are the ancestors of `other`, itself included, sorted, each with the distance to it in its
-    lowest 8 bits; the first that is an ancestor of `one` too stands at `at`, `up_one` steps above `one`; `at` is `stop`
-    where there is none. `depth_one` is the minimal
-    depth of `one`. Numbers below `nouns` are nouns. The rule has three turns that a textbook does not mention:
-
-    - Of the common ancestors the one with the greatest *minimal* depth subsumes, ties by name (synsets are numbered in
-      that order), but its *maximal* depth enters the formula.
-    - `one` itself wins a tie, so the measure is not symmetric: woman to lady is 0.947, lady to woman 0.632.
-    - Verbs have no common root, so one is simulated above them all; its name sorts before every verb of depth 0.
-    """
-    if at < stop:
-        best = above[at] >> 8
-        if best != one and depth_one == min_depth[best]:
-            for later in range(at + 1, stop):
-                if above[later] >> 8 == one:
-                    best, up_one, at = one, 0, later
-                    break
-        if best < nouns or min_depth[best] > 0 or best == one:
-            depth = max_depth[best] + 1
-            return float(2.0 * depth / (up_one + depth + (above[at] & 255) + depth))
-    return float(2.0 / (to_root[one] + to_root[other] + 2))
-
-
-Longs = npt.NDArray[np.int64]
-
 DOWN_WEIGHT = 0.1
 """What is left of a similarity below the threshold of WUPS (Malinowski and Fritz, 2014)."""
 
 _ARTICLES = frozenset(("a", "an", "the"))
 _CACHED = 1 << 17
-_CHUNK = 1 << 18
-"""Pairs of answers compared at once: bounds the memory of their elements."""
 
 
 def wup(one: str, other: str, pos: str = "n") -> float:
@@ -264,57 +214,6 @@ def wups(one: str, other: str, threshold: float = 0.0) -> float:
         return 1.0
     left, right = _elements(one), _elements(other)
     return min(_membership(left, right, threshold), _membership(right, left, threshold))
-
-
-def wup_matrix(ones: Sequence[str], others: Sequence[str], pos: str = "n") -> npt.NDArray[np.float64]:
-    """`wup` of every one against every other, compiled: an array (ones, others)."""
-    number, keys = _numbered(chain(ones, others))
-    left, right = (np.array([number[text] for text in texts], np.int64) for texts in (ones, others))
-    values = _pairs(_terms(keys, pos), np.repeat(left, len(right)), np.tile(right, len(left)))
-    return values.reshape(len(left), len(right))
-
-
-class WupsIndex:
-    """Answers prepared for `wups` by the million.
-
-    >>> index = WupsIndex(["dog", "cat", "black dog"])
-    >>> index.wups([0, 0], [1, 2])
-    """
-
-    def __init__(self, answers: Sequence[str]) -> None:
-        self.answers = tuple(answers)
-        elements = [_elements(answer) for answer in self.answers]
-        words, keys = _numbered(chain.from_iterable(elements))
-        whole, _ = _numbered(_whole(answer) for answer in self.answers)
-        self._terms = _terms(keys, "n", names=False)
-        self._elements = (
-            starts_of([len(one) for one in elements]),
-            np.array([words[word] for word in chain.from_iterable(elements)], np.int64),
-            np.array([whole[_whole(answer)] for answer in self.answers], np.int64),
-        )
-
-    def wups(self, ones: npt.ArrayLike, others: npt.ArrayLike, threshold: float = 0.0) -> npt.NDArray[np.float64]:
-        """`wups` of the answers with numbers `ones` against those with numbers `others`: an array like them."""
-        from pfungst.text import wordnet_kernels as kernels
-
-        left, right = self._checked(ones, others)
-        result = np.empty(left.size)
-        for at in range(0, left.size, _CHUNK):
-            first, second = left.ravel()[at : at + _CHUNK], right.ravel()[at : at + _CHUNK]
-            pairs = kernels.element_pairs(self._elements, first, second)
-            values = _pairs(self._terms, *pairs)
-            result[at : at + _CHUNK] = kernels.combine(
-                self._elements, first, second, *pairs, values, float(threshold), DOWN_WEIGHT
-            )
-        return result.reshape(left.shape)
-
-    def _checked(self, ones: npt.ArrayLike, others: npt.ArrayLike) -> tuple[Longs, Longs]:
-        left, right, size = np.asarray(ones, np.int64), np.asarray(others, np.int64), len(self.answers)
-        if left.shape != right.shape:
-            raise PfungstError(f"Similarity compares equally many answers, not shapes {left.shape} and {right.shape}.")
-        if left.size and not 0 <= min(left.min(), right.min()) <= max(left.max(), right.max()) < size:
-            raise PfungstError(f"This index has {size} answers, and a number given is not one of them.")
-        return left, right
 
 
 def senses(word: str, pos: str = "n") -> tuple[str, ...]:
@@ -346,25 +245,38 @@ def _synsets(word: str, pos: str) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=_CACHED)
-def _above(synset: int) -> tuple[list[int], dict[int, int]]:
-    """Ancestors of a synset as the rule reads those of the other side, and of the one side."""
+def _above(synset: int) -> dict[int, int]:
+    """The ancestors of a synset, itself included, sorted, with the distance to each."""
     net = wordnet()
-    above = net.above[net.starts[synset] : net.starts[synset + 1]].tolist()
-    return above, {packed >> 8: packed & 255 for packed in above}
+    packed = net.above[net.starts[synset] : net.starts[synset + 1]].tolist()
+    return {one >> 8: one & 255 for one in packed}
+
+
+def _synset_wup(one: int, other: int) -> float:
+    """Wu-Palmer similarity of two synsets, equal to NLTK's `one.wup_similarity(other)` to the last bit.
+
+    The rule has three turns that a textbook does not mention:
+
+    - Of the common ancestors the one with the greatest *minimal* depth subsumes, ties by name (synsets are numbered in
+      that order), but its *maximal* depth enters the formula.
+    - `one` itself wins a tie, so the measure is not symmetric: woman to lady is 0.947, lady to woman 0.632.
+    - Verbs have no common root, so one is simulated above them all; its name sorts before every verb of depth 0.
+    """
+    net = wordnet()
+    min_depth, max_depth, to_root = net.depths
+    up, down = _above(one), _above(other)
+    best = next((ancestor for ancestor in down if ancestor in up), None)
+    if best is not None:
+        if one in down and min_depth[one] == min_depth[best]:
+            best = one
+        if best < net.nouns or min_depth[best] > 0 or best == one:
+            depth = max_depth[best] + 1
+            return 2.0 * depth / (up[best] + depth + down[best] + depth)
+    return 2.0 / (to_root[one] + to_root[other] + 2)
 
 
 def _best_senses(ones: Sequence[int], others: Sequence[int]) -> float:
-    net = wordnet()
-    best = 0.0
-    for one in ones:
-        up = _above(one)[1]
-        for other in others:
-            above = _above(other)[0]
-            stop = len(above)
-            at = next((at for at, packed in enumerate(above) if packed >> 8 in up), stop)
-            far = up[above[at] >> 8] if at < stop else -1
-            best = max(best, wu_palmer(one, other, far, at, stop, above, net.depths[0][one], *net.depths, net.nouns))
-    return best
+    return max((_synset_wup(one, other) for one in ones for other in others), default=0.0)
 
 
 def _term_wup(one: str, other: str, pos: str) -> float:
@@ -416,45 +328,3 @@ def _membership(ones: Sequence[str], others: Sequence[str], threshold: float) ->
 def _weighted(one: str, other: str, threshold: float) -> float:
     similarity = _word_wup(one, other, "n")
     return similarity if one == other or similarity >= threshold else similarity * DOWN_WEIGHT
-
-
-def _numbered(texts: Iterable[str]) -> tuple[dict[str, int], list[str]]:
-    """Number of every text, equal for texts that WordNet spells alike; and the spellings in that order."""
-    keys: dict[str, int] = {}
-    number = {text: keys.setdefault(_canonical(text), len(keys)) for text in dict.fromkeys(texts)}
-    return number, list(keys)
-
-
-def _terms(keys: Sequence[str], pos: str, names: bool = True) -> tuple[npt.NDArray[Any], ...]:
-    """(starts, senses, is_word) of spellings, for the kernels; `names`: a spelling may be the name of a synset."""
-    net, pos = wordnet(), _checked(pos)
-    known = net.numbers if names else {}
-    named = [known[key] if key in known else net.synset(key) if names and "." in key else None for key in keys]
-    synsets = [_synsets(key, pos) if name is None else (name,) for key, name in zip(keys, named)]
-    flat = np.array(list(chain.from_iterable(synsets)), np.int32)
-    return (
-        starts_of([len(one) for one in synsets]),
-        np.stack([flat, net.starts[flat], net.starts[flat + 1], net.min_depth[flat]], axis=1).astype(np.int32),
-        np.array([name is None for name in named], np.bool_),
-    )
-
-
-def _pairs(terms: tuple[npt.NDArray[Any], ...], ones: Longs, others: Longs) -> npt.NDArray[np.float64]:
-    """Similarities of terms by number, on all cores where there are many."""
-    from pfungst.text import wordnet_kernels as kernels
-
-    known = wordnet()
-    net = known.above, known.min_depth, known.max_depth, known.to_root, known.nouns
-    result = np.empty(len(ones))
-    size = max(_CHUNK // 4, -(-len(ones) // (4 * (os.cpu_count() or 1))))
-
-    def work(at: int) -> None:
-        part = slice(at, at + size)
-        kernels.term_pairs(net, terms, ones[part], others[part], result[part])
-
-    if len(ones) <= size:
-        work(0)
-    else:
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(work, range(0, len(ones), size)))
-    return result

@@ -11,7 +11,7 @@ The paper does not describe the module beyond its inputs; the layers are ours.
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -105,15 +105,20 @@ class _Verdicts:
         return Batch(torch.zeros(len(rows), 1, dtype=torch.int64), regions=features, answer=right)
 
 
-def fit_predictor(seen: Seen, *, fit_config: FitConfig | None = None, device: str = "cpu") -> FailurePredictor:
+def fit_predictor(
+    seen: Seen, held: Seen | None = None, *, fit_config: FitConfig | None = None, device: str = "cpu"
+) -> FailurePredictor:
     """Train the module on what a frozen model saw; F cannot change, it is not there.
 
-    Give it questions F was not trained on: on its own training data a model is hardly ever wrong.
+    Give it questions F was not trained on: on its own training data a model is hardly ever wrong. It keeps the pass
+    that was best on `held`, where there are such questions, else the last.
     """
     fit_config = fit_config or FitConfig(epochs=30, batch=64, rate=1e-3, weight_decay=1e-3)
+    fit_config = replace(fit_config, check_every=fit_config.per_epoch(len(seen.correct)))
     sizes = Sizes(words=1, answers=1, regions=seen.features.shape[1])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(fit_config.seed)
         predictor = FailurePredictor(sizes)
-    fit(predictor, _Verdicts(seen), config=fit_config, device=device, tensorboard=False)
+    validation = _Verdicts(held) if held else None
+    fit(predictor, _Verdicts(seen), validation=validation, config=fit_config, device=device, tensorboard=False)
     return predictor

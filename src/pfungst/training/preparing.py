@@ -7,8 +7,6 @@ import logging
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +40,6 @@ def prepare(
     min_count: int = 1,
     max_answers: int | None = None,
     regions: RegionFeatures | None = None,
-    workers: int = 1,
     device: str = "cpu",
     reuse: bool = False,
     progress: Progress | None = None,
@@ -52,9 +49,8 @@ def prepare(
     The vocabulary is that of the first split unless one is given; later splits may hold words and answers it lacks.
     `inputs` says how images are encoded: `picture="pixels"` resizes them, the name of a backbone takes its features,
     `none` leaves them out. Questions whose image is missing are left out, and counted in a line of the log. With
-    `regions` every question's image must have region features. `workers`
-    processes draw and resize; features are computed, and images of scenes rendered, on `device`. `reuse` takes what
-    the folder holds where it was made from the same data in the same way.
+    `regions` every question's image must have region features. Features are computed, and images of scenes rendered, on
+    `device`. `reuse` takes what the folder holds where it was made from the same data in the same way.
     """
     if not splits:
         raise DataError("There is nothing to prepare: give at least one data set.")
@@ -100,7 +96,7 @@ def prepare(
         if regions is not None:
             np.save(place / "regions.npy", _regions(data, rows, len(images), regions))
         if backbone is not None and regions is None:
-            _write_pictures(place, images, backbone, workers if device == "cpu" else 1, progress, name)
+            _write_pictures(place, images, backbone, progress, name)
     result = Prepared(
         folder,
         vocabulary,
@@ -223,13 +219,13 @@ def _write_pictures(
     place: Path,
     images: Sequence[Image | None],
     backbone: Backbone,
-    workers: int,
     progress: Progress | None,
     split: str,
 ) -> None:
     there = [image for image in images if image is not None]
     live = isinstance(backbone, LiveBackbone)
-    parts = _drawn(there, backbone, workers) if live else _remembered(there, backbone, progress)
+    drawn = (backbone.extract(there[at : at + _CHUNK]) for at in range(0, len(there), _CHUNK))
+    parts = drawn if live else _remembered(there, backbone, progress)
     dtype = np.uint8 if backbone.name == "pixels" else np.float16
     target = np.lib.format.open_memmap(place / "pictures.npy", "w+", dtype, (len(there), *backbone.shape))
     done = 0
@@ -246,15 +242,6 @@ def _remembered(images: Sequence[Image], backbone: Backbone, progress: Progress 
     cache.add(images, progress)
     rows, stored = [cache.row(image) for image in images], cache.rows()
     yield from (stored[rows[start : start + _CHUNK]] for start in range(0, len(rows), _CHUNK))
-
-
-def _drawn(images: Sequence[Image], backbone: Backbone, workers: int) -> Iterator[NDArray[Any]]:
-    parts = [images[i : i + _CHUNK] for i in range(0, len(images), _CHUNK)]
-    if workers <= 1:
-        yield from (backbone.extract(part) for part in parts)
-        return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(backbone.extract, parts)
 
 
 def _regions(data: Dataset, rows: NDArray[np.int32], count: int, regions: RegionFeatures) -> NDArray[np.float16]:

@@ -49,7 +49,6 @@ def train(
     grounding: float = 0.0,
     cycle: CycleConfig | None = None,
     device: str = "cpu",
-    resident: bool | None = None,
     half: bool = False,
     compiled: bool = False,
     start: Trained | None = None,
@@ -67,7 +66,6 @@ def train(
     augment : pixels by which training images are shifted at most
     grounding : weight of a loss that asks for the objects which the steps of the program are about, see `grounding`
     cycle : train for cycle consistency too; the question generator is written beside the model
-    resident : keep the data on the device; by default on a GPU
     half : write the weights as fp16
     compiled : let torch compile the model first, which on a GPU nearly halves the time of a step
     start : begin with the weights of this trained model, of the same sizes, instead of fresh ones
@@ -100,7 +98,7 @@ def train(
         losses, modules = (*losses, grounded), grounded.modules
     if compiled:
         model.to(device).compile(dynamic=False)
-    if resident or (resident is None and device != "cpu"):
+    if device != "cpu":
         data, held, asked = (one.to(device) for one in (data, held, asked))
     settings = {
         "model": name,

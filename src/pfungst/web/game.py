@@ -46,7 +46,7 @@ BUDGET = 60
 """Moved scenes that an adversary may ask about."""
 MOST_SEARCHES = 2
 SUGGESTED = 24
-RULES: GameRules = GAMES["paper"]
+RULES: GameRules = GAMES["paper-places"]
 ENFORCERS = Enforcers.of(RULES)
 
 

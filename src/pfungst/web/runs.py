@@ -22,6 +22,7 @@ from pfungst.core import PfungstError, read_config
 from pfungst.core.progress import PROGRESS_FILE
 from pfungst.core.run import missing_trials, read_numbers
 from pfungst.core.spec import labelled
+from pfungst.report.card import how_many
 
 if TYPE_CHECKING:
     from pfungst.web.site import Site
@@ -194,7 +195,8 @@ class RunCard:
     player: str
     data: str
     fingerprint: str
-    examples: int
+    asked: str
+    """How many questions, in words."""
     metric: str
     state: State
     answers: int
@@ -236,10 +238,10 @@ def _card(site: Site, run: RunFolder) -> RunCard:
         config = run.config()
         player, data = str(config["player"]["name"]), config["data"]
         player = f"{player} ({run.label})" if run.label else player
-        about = (str(data["name"]), str(data.get("fingerprint", "")), int(data["examples"]), str(data["metric"]))
+        about = (str(data["name"]), str(data.get("fingerprint", "")), how_many(config), str(data["metric"]))
     except (PfungstError, KeyError, TypeError, ValueError) as error:
         told = str(error) if isinstance(error, PfungstError) else "Its exam.json is not the configuration of an exam."
-        return RunCard(run.id, run.name, run.name, "–", "", 0, "", State("unfinished"), count, 0, (), told, run.label)
+        return RunCard(run.id, run.name, run.name, "–", "", "", "", State("unfinished"), count, 0, (), told, run.label)
     findings, problem, unread, missing = _findings(run)
     problem = " ".join(part for part in (problem, site.index.problem(run)) if part)
     return RunCard(run.id, run.name, player, about[0], about[1], about[2], about[3],

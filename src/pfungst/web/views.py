@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from pfungst.core import PfungstError
 from pfungst.core.flips import FLIPS, RIGHT_WRONG
-from pfungst.report.card import summary_rows, verdict
+from pfungst.report.card import summary_rows, too_few, verdict
 from pfungst.report.plots import draw, draw_narrow, draw_wide
 from pfungst.web.index import CODED, OUTCOMES, PAGE, SORTS, Place, Wanted
 from pfungst.web.pictures import moved_scene
@@ -50,17 +50,17 @@ def runs_page(site: Site) -> dict[str, Any]:
 def run_page(site: Site, run: RunFolder) -> dict[str, Any]:
     card = card_of(site, run)
     facets = site.index.facets(run)
-    summary, told = [], ""
+    summary, told, few = [], "", ""
     if card.findings:
         try:
             rows = summary_rows(card.findings)
-            told = verdict(card.player, rows, card.findings)
+            told, few = verdict(card.player, rows, card.findings), too_few(card.findings)
             summary = [Markup(draw_wide(rows)), Markup(draw_narrow(rows))] if rows else []
         except (KeyError, TypeError, ValueError):  # findings of a third party's probe, without what a summary needs
-            summary, told = [], ""
+            summary, told, few = [], "", ""
     sections = [_section(one, facets) for one in _controls_first(card)]
     return {
-        "here": "run", "run": card, "verdict": told, "summary": summary, "sections": sections,
+        "here": "run", "run": card, "verdict": told, "few": few, "summary": summary, "sections": sections,
         "has_report": run.file(run.read_as("report.html")) is not None,
         "readings": [card_of(site, one) for one in site.runs.all() if one.path == run.path],
         "sample": _sample(run) if not card.answers else [],

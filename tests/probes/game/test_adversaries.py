@@ -16,13 +16,12 @@ from tests.probes.game.scripted import ScenePlayer, first_object_in
 
 torch = pytest.importorskip("torch")
 
-PAPER = GAMES["paper"]
+PAPER = GAMES["paper-places"]
 QUICK: dict[str, dict[str, Any]] = {
     "committee": {"members": "rn-state"},
     "rsg": {"batch": 10},
-    "a2c-pixel": {"max_steps": 60},
-    "a2c-plain": {"max_steps": 120},
 }
+DRAWS = {"a2c-pixel": 240, "a2c-plain": 480}
 
 
 def attack(
@@ -32,9 +31,11 @@ def attack(
     budget: int = 60,
     seed: int = 0,
     rules: GameRules = PAPER,
+    draws: int | None = None,
     **settings: Any,
 ) -> MiniGame:
-    game = MiniGame(boards_of(examples, rules)[0], Asker(ScenePlayer(examples, weak)), rules, budget=budget)
+    boards, asker = boards_of(examples, rules)[0], Asker(ScenePlayer(examples, weak))
+    game = MiniGame(boards, asker, rules, budget=budget, draws=draws or DRAWS.get(name))
     get_adversary(name, **{**QUICK.get(name, {}), **settings}).attack(game, np.random.default_rng(seed))
     return game
 
@@ -124,7 +125,7 @@ def test_a2c_log_probabilities_are_those_of_the_moves_it_draws(small: list[Examp
 @pytest.mark.slow
 def test_a2c_learns_to_repeat_what_pays(small: list[Example]) -> None:
     game = attack(
-        "a2c", small[3:4], first_object_in(1.0, -3.0), budget=10**6, leave_fooled=False, max_steps=120,
+        "a2c", small[3:4], first_object_in(1.0, -3.0), budget=10**6, leave_fooled=False, draws=480,
         learning_rate=3e-3, features="own", redraw=1,
     )  # fmt: skip
     assert game.was_right(0)
@@ -136,8 +137,8 @@ def test_a2c_learns_to_repeat_what_pays(small: list[Example]) -> None:
 def test_a_policy_can_be_saved_loaded_and_played_without_learning(small: list[Example], tmp_path: Any) -> None:
     from pfungst.probes.game.adversaries import a2c, a2c_networks
 
-    settings = a2c.A2C(max_steps=3, features="own")
-    game = MiniGame(boards_of(small[:2], PAPER)[0], Asker(ScenePlayer(small)), PAPER, budget=20)
+    settings = a2c.A2C(features="own")
+    game = MiniGame(boards_of(small[:2], PAPER)[0], Asker(ScenePlayer(small)), PAPER, budget=20, draws=12)
     policy = a2c.train(settings, game, np.random.default_rng(0))
     whole = tmp_path / "whole.safetensors"
     a2c_networks.save_policy(policy, whole, settings)
@@ -146,7 +147,7 @@ def test_a_policy_can_be_saved_loaded_and_played_without_learning(small: list[Ex
         torch.equal(a, b) for a, b in zip(policy.state_dict().values(), again.state_dict().values(), strict=True)
     )
     fixed = attack(
-        "a2c", small[2:4], budget=8, weights=str(whole), learn=False, max_steps=3, features="own"
+        "a2c", small[2:4], budget=8, weights=str(whole), learn=False, draws=12, features="own"
     )  # fmt: skip
     assert sum(fixed.queries(n) for n in range(2)) > 0
 
@@ -169,8 +170,8 @@ def test_a2c_decides_on_what_a_pretrained_relation_network_says(
     from pfungst.probes.game.adversaries import a2c
 
     trained = relation_network(name, small, tmp_path)
-    settings = a2c.A2C(sees=sees, features=str(tmp_path), max_steps=3)
-    game = MiniGame(boards_of(small[:2], PAPER)[0], Asker(ScenePlayer(small)), PAPER, budget=12)
+    settings = a2c.A2C(sees=sees, features=str(tmp_path))
+    game = MiniGame(boards_of(small[:2], PAPER)[0], Asker(ScenePlayer(small)), PAPER, budget=12, draws=12)
     policy, network = a2c.make_policy(settings, 7, seed=0)
     assert network is not None and network.size == 16 == policy.given
     said = network(game.boards)
@@ -206,8 +207,6 @@ def test_weights_that_do_not_fit_and_settings_that_do_not_exist_are_explained(tm
     broken.write_bytes(b"not weights")
     with pytest.raises(PfungstError, match="do not fit"):
         a2c.make_policy(a2c.A2C(weights=str(broken)), 7, 0)
-    with pytest.raises(ProbeError, match="needs weights"):
-        a2c.make_policy(a2c.A2C(learn=False), 7, 0)
     with pytest.raises(UsageError, match="no setting 'speed'"):
         get_adversary("rsg", speed=3)
     with pytest.raises(PfungstError, match="Did you mean greedy"):

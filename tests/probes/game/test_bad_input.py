@@ -29,7 +29,7 @@ def test_a_scene_without_a_legal_move_is_counted(
     adversary: str, small: list[Example], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Objects that must stand ten apart have no legal place on a grid six wide.
-    monkeypatch.setitem(GAMES, "tight", replace(GAMES["paper"], name="tight", legality=Rules(gap=10.0)))
+    monkeypatch.setitem(GAMES, "tight", replace(GAMES["paper-places"], name="tight", legality=Rules(gap=10.0)))
     options: dict[str, Any] = {"patience": 3} if adversary.startswith("a2c") else {}
     settings = GameSettings(size=2, seeds=1, adversary=adversary, options=options, budget=5, preset="tight")
     player = ScenePlayer(small)
@@ -164,5 +164,6 @@ def test_the_reason_why_questions_got_no_answer_is_told(small: list[Example], tm
 
     game = Game("rsg", size=3, seeds=1, budget=2)
     run = examine(Choosy(small), data_of(small[:3]), [game], out=tmp_path)
-    (note,) = (note for note in run.notes if "search" in note)
-    assert "got no answer. The first was about" in note and "not this one" in note
+    (problem,) = run.problems
+    assert "1 query got no answer, so 1 trial is left out of all numbers (game: 1). The first: " in problem
+    assert "ValueError: not this one. " in problem and run.left_out == {"game": 1}

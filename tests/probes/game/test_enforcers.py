@@ -9,7 +9,7 @@ from pfungst.probes.game.enforcers import Bounds, Count, Pixels, Relevance, gap,
 from pfungst.world import Scene, SceneObject, answer, is_legal, visible_pixels
 from pfungst.world.legal import PRESETS
 
-PAPER = GAMES["paper"]
+PAPER = GAMES["paper-places"]
 COUNT_ALL = [{"function": "scene", "inputs": []}, {"function": "count", "inputs": [0]}]
 
 

@@ -13,7 +13,13 @@ from pfungst.probes.game import SceneGame
 
 
 @pytest.mark.parametrize(
-    ("preset", "observation", "ood"), [("paper", "state", False), ("code", "pixels", False), ("paper", "state", True)]
+    ("preset", "observation", "ood"),
+    [
+        ("paper-places", "state", False),
+        ("paper", "state", False),
+        ("code", "pixels", False),
+        ("paper-places", "state", True),
+    ],
 )
 def test_it_passes_the_check_of_gymnasium(small: list[Example], preset: str, observation: str, ood: bool) -> None:
     env = SceneGame(ScenePlayer(small), small, preset, observation=observation, ood=ood)

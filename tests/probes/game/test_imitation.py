@@ -21,7 +21,7 @@ torch = pytest.importorskip("torch")
 from pfungst.probes.game.adversaries import a2c, a2c_networks  # noqa: E402
 from pfungst.probes.game.adversaries.a2c import Memory  # noqa: E402
 
-PAPER = GAMES["paper"]
+PAPER = GAMES["paper-places"]
 
 
 def rare(scene: Mapping[str, Any]) -> bool:
@@ -32,8 +32,8 @@ def rare(scene: Mapping[str, Any]) -> bool:
 
 def played(examples: list[Example], seed: int = 0, store: AnswerStore | None = None, **settings: Any) -> MiniGame:
     asker = Asker(ScenePlayer(examples, rare), store)
-    game = MiniGame(boards_of(examples, PAPER)[0], asker, PAPER, budget=40)
-    a2c.train(a2c.A2C(features="own", max_steps=20, **settings), game, np.random.default_rng(seed))
+    game = MiniGame(boards_of(examples, PAPER)[0], asker, PAPER, budget=40, draws=80)
+    a2c.train(a2c.A2C(features="own", **settings), game, np.random.default_rng(seed))
     return game
 
 
@@ -79,8 +79,9 @@ def test_a_policy_that_does_not_learn_imitates_nothing(small: list[Example], tmp
     settings = a2c.A2C(features="own")
     policy, _ = a2c.make_policy(settings, 7, seed=3)
     a2c_networks.save_policy(policy, tmp_path / "policy.safetensors", settings)
-    fixed = a2c.A2C(features="own", weights=str(tmp_path / "policy.safetensors"), learn=False, max_steps=20)
-    game = MiniGame(boards_of(small, PAPER)[0], Asker(ScenePlayer(small, rare)), PAPER, budget=60)
+    fixed = a2c.A2C(features="own", weights=str(tmp_path / "policy.safetensors"), learn=False)
+    asker = Asker(ScenePlayer(small, rare))
+    game = MiniGame(boards_of(small, PAPER)[0], asker, PAPER, budget=60, draws=80)
     after = a2c.train(fixed, game, np.random.default_rng(0))
     assert fooled(game)
     assert all(

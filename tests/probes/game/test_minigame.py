@@ -12,7 +12,7 @@ from pfungst.probes.game.layouts import Layouts
 from pfungst.probes.game.minigame import UNASKED
 from tests.probes.game.scripted import ScenePlayer, first_object_in
 
-PAPER = GAMES["paper"]
+PAPER = GAMES["paper-places"]
 
 
 def fair_layouts(game: MiniGame, number: int, count: int) -> list[np.ndarray]:
@@ -161,7 +161,7 @@ def test_the_curve_follows_the_game(small: list[Example]) -> None:
 
 
 def test_presets_differ_as_the_paper_and_its_code_do(small: list[Example]) -> None:
-    paper, code = GAMES["paper"], GAMES["code"]
+    paper, code = GAMES["paper-places"], GAMES["code"]
     assert (paper.moves, code.moves) == ("grid", "step")
     assert (paper.legality.min_pixels, code.legality.min_pixels) == (200, 100)
     assert code.legality.radius == {"large": 0.7, "small": 0.3}
@@ -171,7 +171,7 @@ def test_presets_differ_as_the_paper_and_its_code_do(small: list[Example]) -> No
     free = offsets[(np.abs(board.places[0]) < 3.0).all(axis=1)]
     assert np.allclose(free / 0.3, np.round(free / 0.3))
     assert np.abs(offsets).max() == pytest.approx(0.9) and np.abs(board.places).max() <= 3.0
-    with pytest.raises(UsageError, match="grid or step"):
+    with pytest.raises(UsageError, match="grid, displacement or step"):
         replace(paper, moves="jump")
 
 

@@ -17,7 +17,7 @@ from pfungst.probes.game.results import numbers_of
 from pfungst.probes.game.rows import BoardSummary, settle
 from tests.probes.game.scripted import ScenePlayer, first_object_in
 
-PAPER = GAMES["paper"]
+PAPER = GAMES["paper-places"]
 
 
 class Fickle(ScenePlayer):

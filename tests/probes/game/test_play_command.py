@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from pfungst.cli.play import play
-from pfungst.core import PfungstError
+from pfungst.core import PfungstError, Run
 from pfungst.experiments.games import tables
 from pfungst.probes.game import fooled_rows, read_moves, read_result
 
@@ -129,11 +129,13 @@ def test_scenes_of_other_rules_are_tried_as_they_were_shown(here: Path) -> None:
     (here / "weak.py").write_text(PLAYER.replace(">= 2 else", '>= 1 and query.scene["image_size"] == [224, 224] else'))
     plain = ("--json", "--strips", "0", "--fairness", "none")
     run(*WORDS, "--out", "code", "--preset", "code", *plain)
-    found = json.loads(run(*WORDS, "--out", "paper", "--transfer", "code", *plain))
+    found = json.loads(run(*WORDS, "--out", "places", "--transfer", "code", *plain))
     (row,) = found["extras"]["tables"][0]["rows"]
     assert row[1] > 0 and row[2]["value"] == 1.0
-    beside = tables([read_result(Path("code")), read_result(Path("paper"))])[0]
-    assert beside.columns[3:5] == ("Average Accuracy, cross-entropy", "Average Accuracy, cross-entropy (paper)")
+    beside = {table.title: table for table in tables([read_result(Path("code")), read_result(Path("places"))])}
+    assert beside["Results of the games (Table 2)"].columns[3:5] == (
+        "Average Accuracy, cross-entropy", "Average Accuracy, cross-entropy (paper-places)",
+    )  # fmt: skip
 
 
 @pytest.mark.slow
@@ -141,6 +143,33 @@ def test_processes_write_the_same_games_as_one_process(here: Path) -> None:
     run(*WORDS, "--out", "one", "--json")
     run(*WORDS, "--out", "two", "--on", "processes", "--workers", "2", "--json")
     assert Path("one/game/moves.parquet").read_bytes() == Path("two/game/moves.parquet").read_bytes()
+
+
+@pytest.mark.parametrize("on", ["local", pytest.param("processes", marks=pytest.mark.slow)])
+def test_questions_without_an_answer_are_counted_by_all_and_asked_again(here: Path, on: str) -> None:
+    silent = PLAYER.replace(
+        "def one(self, query):",
+        """def one(self, query):
+        import pathlib
+        if query.question == list(self.programs)[0] and not pathlib.Path("speaks").exists():
+            raise ValueError("hung up")""",
+    )
+    (here / "weak.py").write_text(silent)
+    data = ["--size", "4", "--seeds", "2", "--limit", "8", "-a", "rsg", "--budget", "3"]
+    words = ["weak.py:Weak", *data, "--fairness", "none", "--strips", "0", "--on", on]
+    found = json.loads(run(*words, "--out", "run", "--json", code=1))
+    (row,) = found["findings"]
+    assert dict(row["tables"][0]["rows"])["questions"] == found["counts"]["questions"] == row["clean"]["n"] == 7
+    assert found["counts"]["questions without an answer"] == 1
+    numbers = json.loads(Path("run/findings.json").read_text())
+    assert numbers["left out by probe"] == {"game": 1} and "ValueError: hung up." in numbers["failed"][0][1]
+    assert Run.open("run").missing == "1 query got no answer, so 1 trial is left out of all numbers (game: 1)."
+    run(*words, "--out", "run", "--max-errors", "1")
+    Path("speaks").touch()
+    run(*words, "--out", "run")
+    run(*words, "--out", "whole")
+    assert Path("run/findings.json").read_bytes() == Path("whole/findings.json").read_bytes()
+    assert read_result(Path("run")).counts["questions"] == 8
 
 
 def test_mistakes_are_explained(here: Path) -> None:

@@ -63,8 +63,8 @@ def test_transfer_reads_replies(data, tmp_path):
 
 
 def test_another_matcher_plays_another_game(data):
-    boards = boards_of(data[:1], rules_of("paper"))[0]
+    boards = boards_of(data[:1], rules_of("paper-places"))[0]
     asker = Asker(Talker(data))
     asker.reading = "strict"
-    assert not MiniGame(boards, asker, rules_of("paper")).was_right(0)
-    assert MiniGame(boards, Asker(Talker(data)), rules_of("paper")).was_right(0)
+    assert not MiniGame(boards, asker, rules_of("paper-places")).was_right(0)
+    assert MiniGame(boards, Asker(Talker(data)), rules_of("paper-places")).was_right(0)

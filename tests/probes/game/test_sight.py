@@ -11,7 +11,9 @@ from pfungst.world.renderers import raycast
 
 
 @pytest.mark.parametrize(
-    "rules", [GAMES["paper"], GAMES["code"], replace(GAMES["paper"], ood=True)], ids=["paper", "code", "ood"]
+    "rules",
+    [GAMES["paper-places"], GAMES["code"], replace(GAMES["paper-places"], ood=True)],
+    ids=["paper", "code", "ood"],
 )
 def test_layouts_are_allowed_that_show_enough_of_every_object(examples: list[Example], rules: GameRules) -> None:
     rng = np.random.default_rng(0)
@@ -25,7 +27,7 @@ def test_layouts_are_allowed_that_show_enough_of_every_object(examples: list[Exa
 
 
 def test_nothing_is_counted_twice(small: list[Example], monkeypatch: pytest.MonkeyPatch) -> None:
-    board = Board.of(small[0], GAMES["paper"])
+    board = Board.of(small[0], GAMES["paper-places"])
     places = board.positions(Layouts(board).uniform(np.random.default_rng(0), 10))
     first = board.sight(320, 240).allows(places, 200)
     monkeypatch.setattr(raycast, "count_pixels", None)

@@ -12,7 +12,7 @@ from pfungst.probes.game.rows import limits_of
 from pfungst.probes.game.verifier import count_pixels, run_program
 from pfungst.world import answer, answer_text, visible_pixels
 
-PAPER = GAMES["paper"]
+PAPER = GAMES["paper-places"]
 
 
 def fair_pair(example: Example) -> tuple[dict[str, Any], dict[str, Any], Any]:

@@ -27,7 +27,7 @@ class Mine:
 
     def top(self, main, pool, k, excluded, progress):
         self.calls += 1
-        rows = [[i for i in range(len(pool)) if i != hidden][:k] for hidden in excluded]
+        rows = [[i for i in range(len(pool)) if i not in hidden][:k] for hidden in excluded]
         scores = np.tile(np.arange(k, 0, -1.0), (len(main), 1))
         match self.fault:
             case "shape":
@@ -53,7 +53,7 @@ class Mine:
         ("shape", "of shape"),
         ("range", "places in the pool"),
         ("twice", "ranked twice"),
-        ("excluded", "main question itself"),
+        ("excluded", "excluded question"),
         ("order", "best first"),
         ("unsteady", "second time"),
         ("crash", "ZeroDivisionError"),

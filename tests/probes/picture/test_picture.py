@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import io
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import PIL.Image
 import pytest
 
-import pfungst
 from pfungst.core import Answer, AnsweredTrial, BytesImage, Dataset, Example, Findings, PfungstError, ProbeError
 from pfungst.core.images import as_rgb
 from pfungst.probes import get_probe
@@ -149,22 +146,6 @@ def test_findings_worked_by_hand() -> None:
     assert "under blur" in found.verdict and "half under blur (severity 2.7)" in found.verdict
     drops = [row for row in found.rows if row.name == "drop" and row.condition == "blur"]
     assert drops[0].p is not None and drops[0].p_holm is not None and drops[0].p <= drops[0].p_holm < 0.05
-
-
-def test_drops_are_held_against_a_reference_player(tmp_path: Path) -> None:
-    data = plain_questions(12)
-
-    def player(image: PIL.Image.Image, question: str) -> str:
-        return "yes" if np.array(image).max() < 150 else "no"
-
-    probe = "picture:operations=contrast+brightness,severities=1+3+5"
-    pfungst.examine(player, data, [probe], tmp_path / "reference")
-    run = pfungst.examine(player, data, [f"{probe},reference={tmp_path / 'reference'}"], tmp_path / "run")
-    rows = {row["name"]: row for row in json.loads((run.path / "findings.json").read_text())["findings"][0]["rows"]}
-    assert rows["relative drop"]["value"] == pytest.approx(1.0) and rows["relative drop"]["unit"] == "times"
-    with pytest.raises(PfungstError, match="severities 1\\+3\\+5, not 1\\+2"):
-        other = f"picture:operations=blur,severities=1+2,reference={tmp_path / 'reference'}"
-        pfungst.examine(player, data, [other], tmp_path / "other")
 
 
 def test_half_at_needs_a_fall_to_half() -> None:

@@ -201,22 +201,6 @@ def test_findings_worked_by_hand() -> None:
     assert "the mean over edits)" in told
 
 
-def test_translations_of_the_data_are_asked(tmp_path: Path) -> None:
-    file = tmp_path / "de.json"
-    file.write_text(json.dumps({"0": "Was für ein Fahrzeug ist das?"}), "utf-8")
-    probe = get_probe(f"surface:edits=upper,translations={file}")
-    first, second = probe.trials(questions(2), 0)
-    assert [variant.name for variant in first.variants] == ["clean", "upper", "translation"]
-    assert first.variants[2].query.question == "Was für ein Fahrzeug ist das?"
-    assert [variant.name for variant in second.variants] == ["clean", "upper"]
-    file.write_text("[1]")
-    with pytest.raises(PfungstError, match="one JSON object"):
-        list(probe.trials(questions(2), 0))
-    file.write_text('{"x": "?"}')
-    with pytest.raises(ProbeError, match="none for an id of q, such as '0'"):
-        list(probe.trials(questions(2), 0))
-
-
 def test_questions_with_nothing_to_edit_are_told() -> None:
     data = Dataset("marks", [Example("1", "???", target="a")])
     with pytest.raises(ProbeError, match="nothing to change in the questions of marks"):

@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from pfungst.core import Answer, Image, MissingExtra, PfungstError, Player, PlayerError, Query
+from pfungst.core import Answer, Image, MissingExtra, PfungstError, Player, PlayerError, Query, Reading
 from pfungst.core.code import describe
 from pfungst.core.files import at_home
 from pfungst.core.fingerprint import digest
@@ -83,6 +83,15 @@ class HuggingFacePlayer(Player):
         """What is asked in words, the system message first; a chat template then marks who speaks."""
         return f"{self._backend.settings.get('system', '')}\n{self._backend.text_of(query)}".lstrip()
 
+    def reading(self, queries: Sequence[Query]) -> list[Reading]:
+        """Tokens of the question; of all it is sent, those behind the last that it reads are cut."""
+        tokenizer = self._loaded.processor.tokenizer
+        tokens = [tokenizer(query.question, add_special_tokens=False).input_ids for query in queries]
+        return [
+            Reading(len(some), self._too_many(query), some.count(tokenizer.unk_token_id))
+            for some, query in zip(tokens, queries, strict=True)
+        ]
+
     @property
     def notes(self) -> tuple[str, ...]:  # type: ignore[override]
         """What a user should know about the answers so far."""
@@ -98,7 +107,7 @@ class HuggingFacePlayer(Player):
         size = 1 if self._backend.one_by_one else self.options.batch_size
         for first in range(0, len(queries), size):
             some = queries[first : first + size]
-            self._count_cut(some)
+            self._cut += sum(self._too_many(query) > 0 for query in some)
             pictures = [self._picture(query.image) for query in some]
             try:
                 answers = self._backend.answer(some, pictures)
@@ -117,12 +126,10 @@ class HuggingFacePlayer(Player):
             return as_rgb(image)
         return gray() if self._backend.needs_picture else None
 
-    def _count_cut(self, queries: Sequence[Query]) -> None:
-        if self._backend.longest is None:
-            return
-        tokenizer = self._loaded.processor.tokenizer
-        for query in queries:
-            text = self._backend.text_of(query)
-            # No token is shorter than a character, so most questions need no second tokenisation.
-            if len(text) + 2 > self._backend.longest and len(tokenizer(text).input_ids) > self._backend.longest:
-                self._cut += 1
+    def _too_many(self, query: Query) -> int:
+        """Tokens of what it is sent, behind the last that it reads."""
+        text, longest = self._backend.text_of(query), self._backend.longest
+        # No token is shorter than a character, so most questions need no second tokenisation.
+        if longest is None or len(text) + 2 <= longest:
+            return 0
+        return max(0, len(self._loaded.processor.tokenizer(text).input_ids) - longest)

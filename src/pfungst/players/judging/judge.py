@@ -46,7 +46,7 @@ from pfungst.players.resolving import writer
 from pfungst.rows import cells
 from pfungst.rows.fields import Bad
 from pfungst.rows.source import open_source
-from pfungst.scores.matchers import get_matcher, kind_of, read
+from pfungst.scores.matchers import answer_kind, get_matcher, read
 from pfungst.scores.matchers.reply import said as spoken
 from pfungst.scores.matchers.words import numbers_in, value_of, words
 
@@ -284,7 +284,7 @@ class ReplyReader:
         key = query.key(self.player.fingerprint)
         if key not in self._said:
             self._said[key] = Asker(self.player).answers([query], "reading")[0].text
-        return _answer(self._said[key], example.choices, kind_of(example.answer_type), answer_of(answer))
+        return _answer(self._said[key], example.choices, answer_kind(example.answer_type), answer_of(answer))
 
     def __call__(self, reply: str, choices: Sequence[str], kind: str) -> str | None:
         return self.read(Example("", "(not known)", choices=tuple(choices), answer_type=kind), Answer(reply))
@@ -292,14 +292,14 @@ class ReplyReader:
     def _sure(self, example: Example, answer: Answer) -> str | None:
         if self._first is None:
             return None
-        return self._first(answer.reply, example.choices, kind_of(example.answer_type))
+        return self._first(answer.reply, example.choices, answer_kind(example.answer_type))
 
     def _query(self, example: Example, answer: Answer) -> Query | None:
         """What is asked about a reply; None where there is nothing to ask."""
         reply = answer_of(answer)
         if not reply or answer.scores is not None or self._sure(example, answer) is not None:
             return None
-        kind = "choice" if example.choices else kind_of(example.answer_type)
+        kind = "choice" if example.choices else answer_kind(example.answer_type)
         wanted = _WANTED.get(kind, _WANTED[""])
         return Query(filled(READ, read_data(example, reply), wanted=wanted))
 

@@ -37,6 +37,7 @@ from pfungst.core import (
 from pfungst.core.flips import alike
 from pfungst.core.types import POINTS
 from pfungst.probes import measure
+from pfungst.probes.contrast import people
 from pfungst.probes.contrast.groups import Member, changed, drawn, minimal_pair, published, same_question
 from pfungst.probes.contrast.overlap import Units
 from pfungst.probes.measure import known_right, mean_known
@@ -127,8 +128,15 @@ def _trial(members: Sequence[Member], keeps: str) -> Trial:
             Variant(one.name, measure.clean_query(one.example), one.example.id, one.example.target) for one in members
         ),
         keeps,
-        {"images": [one.example.image_id for one in members], "group": members[0].example.contrast},
+        {"images": [one.example.image_id for one in members], "group": members[0].example.contrast, **_people(members)},
     )
+
+
+def _people(members: Sequence[Member]) -> dict[str, list[dict[str, int]]]:
+    """What the annotators of a question about two images said of each; nothing for other groups."""
+    said = [people.answers_of(one.example) for one in members]
+    pair = len(members) == 2 and members[0].question == members[1].question
+    return {"people": said} if pair and all(said) else {}
 
 
 def _made(example: Example, seed: int) -> Trial | None:
@@ -205,13 +213,15 @@ def read(name: str, trials: Sequence[AnsweredTrial]) -> Findings:
     by_group = _against_chance("group accuracy", _parts(groups, _whole), units)
     same = [_same(groups, what, units) for what in (IMAGE, QUESTION)]
     idle = _idle(groups, units)
+    ceiling = people.ceiling([group.trial.trial.notes for group in groups], units)
     measured = [one for one in (single, by_question, by_image, by_group) if one[0].n]
     known = [one for one in (*same, *idle) if one.n]
-    rows = (*(one for pair in measured for one in pair if not math.isnan(one.value)), *known)
+    rows = (*(one for pair in measured for one in pair if not math.isnan(one.value)), *known, *ceiling)
+    tables = (_accuracies(measured), _stable(known), *([people.table(ceiling)] if ceiling else []), *_by_kind(groups))
     # group accuracy is no accuracy under a disturbance: there is no drop to speak of
     return Findings(
-        name, rows, _verdict(single[0], by_group, same, idle), single[0], by_group[0], None,
-        (_accuracies(measured), _stable(known), *_by_kind(groups)), (_figure(measured),), _worst(groups),
+        name, rows, _verdict(single[0], by_group, same, idle) + people.sentence(ceiling), single[0], by_group[0], None,
+        tables, (_figure(measured),), _worst(groups),
     )  # fmt: skip
 
 

@@ -81,20 +81,16 @@ class _Wup:
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process remembers for itself: its arrays of this one may be read-only.
-        return {name: value for name, value in self.__dict__.items() if name not in ("_table", "_index")}
+        return {name: value for name, value in self.__dict__.items() if name != "_table"}
 
     @cached_property
     def _table(self) -> tuple[npt.NDArray[np.int64], Bools]:
         size = min(_REMEMBERED, len(self._book) ** 2)
         return np.full(size, -1, np.int64), np.zeros(size, np.bool_)
 
-    @cached_property
-    def _index(self) -> Any:
-        from pfungst.text.wordnet import WupsIndex
-
-        return WupsIndex(self._book.texts)
-
     def similar(self, ones: npt.NDArray[Any], others: npt.NDArray[Any]) -> Bools:
+        from pfungst.text import wups
+
         # Many questions share target and candidate ("red", "blue"): a pair is seldom computed twice.
         size = len(self._book)
         pairs = np.minimum(ones, others).astype(np.int64) * size + np.maximum(ones, others)
@@ -105,7 +101,9 @@ class _Wup:
         if len(missing):
             distinct, back = np.unique(pairs[missing], return_inverse=True)
             one, other = distinct // size, distinct % size
-            found = self._index.wups(one, other) >= self._threshold
+            texts = self._book.texts
+            likeness = [wups(texts[a], texts[b]) for a, b in zip(one.tolist(), other.tolist(), strict=True)]
+            found = np.array(likeness) >= self._threshold
             result[missing] = (found & ~(self._number[one] & self._number[other]))[back]
             keys[slots[missing]], values[slots[missing]] = pairs[missing], result[missing]
         return result

@@ -36,6 +36,8 @@ from pfungst.core.flips import alike, normalise
 from pfungst.core.settings import option
 from pfungst.core.types import Progress, no_progress
 from pfungst.probes import measure
+from pfungst.probes.decoys.ambiguity import Alike, ambiguity, note, sentence
+from pfungst.probes.decoys.ambiguity import table as ambiguity_table
 from pfungst.probes.decoys.building import NEIGHBOURS, K, build
 from pfungst.probes.decoys.filters import THRESHOLD
 from pfungst.probes.decoys.sets import MOSTLY, DecoySet, fallen_note, kind_name, read_sets
@@ -144,25 +146,43 @@ def read(probe: str, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
     sets = [name for name in names if not _TURN.fullmatch(name)]
     labels = {name: ("Orig" if has_orig else OPEN) if name == "clean" else name for name in sets}
     accuracies = {name: columns[name].accuracy(seed, labels[name]) for name in sets}
-    drops = _drops(columns, [name for name in ("Random", "clean") if name in columns], headline, labels, has_orig, seed)
+    bases = [name for name in ("Random", "clean") if name in columns]
+    drops = _drops(columns, bases, headline, labels, has_orig, seed)
     unread = [columns[name].not_read(seed, labels[name]) for name in sets if any(columns[name].options)]
     own = main.only([not one.trial.notes["fallbacks"] for one in main.trials])
     fallen, fallbacks = _fallbacks(trials, seed)
     circular, circular_table = _circular(columns, headline, seed)
-    rows = [*accuracies.values(), *drops, *unread, *circular, *fallbacks]
+    doubtful = ambiguity(trials, seed)
+    rows = [*accuracies.values(), *drops, *unread, *circular, *fallbacks, *doubtful]
     shown = [(columns[name], accuracies[name]) for name in sets]
     figures = _figures(shown)
+    apart = ""
     if 0 < len(own.trials) < len(main.trials):
         shown.append((own, own.accuracy(seed, headline + OWN)))
-        rows.append(shown[-1][1])
+        worth = _drops({**columns, headline: own}, bases[:1], headline, labels, has_orig, seed, OWN)
+        rows += [shown[-1][1], *worth]
+        apart = _apart(own, len(main.trials), shown[-1][1], worth)
+    elif fallbacks and not own.trials:
+        apart = f" No question of {headline} is without a fallback."
+    for part in _own_parts(columns, headline) if fallen else ():
+        accuracy = part.accuracy(seed, part.name + OWN)
+        rows.append(accuracy)
+        apart += (
+            f" Over the {len(part.trials):,} whose {part.name} decoys are without, it finds the right answer among "
+            f"these in {measure.with_interval(accuracy)}, chance {measure.percent(part.chance)}."
+        )
     base = accuracies["Random"] if "Random" in accuracies else accuracies["clean"]
     drop = drops[0] if drops else None
     tables = [_table(shown, fallen)]
     if circular_table is not None:
         tables.append(circular_table)
+    if doubtful:
+        tables.append(ambiguity_table(doubtful))
     open_ended = accuracies.get(OPEN) or (None if has_orig else accuracies["clean"])
     return Findings(
-        probe, tuple(rows), _verdict(main, accuracies[headline], base, drop, open_ended, circular, fallen),
+        probe, tuple(rows),
+        _verdict(main, accuracies[headline], base, drop, open_ended, circular, fallbacks, fallen, apart)
+        + sentence(doubtful),
         base, accuracies[headline], drop, tuple(tables), figures,
         measure.worst(trials, "Random", headline) if "Random" in columns else (),
     )  # fmt: skip
@@ -172,9 +192,9 @@ def _fallbacks(trials: Sequence[AnsweredTrial], seed: int) -> tuple[dict[str, fl
     """Kinds whose decoys mostly come from the fallback, with its share; and how much of each kind the fallback made."""
     notes = [one.trial.notes for one in trials]
     fallen, made = {}, []
-    for kind in dict.fromkeys(kind for note in notes for kind in note.get("decoys", {})):
-        counts = [note.get("decoys", {}).get(kind, 0) for note in notes]
-        strange = [note["fallbacks"].get(kind, 0) for note in notes]
+    for kind in dict.fromkeys(kind for one in notes for kind in one.get("decoys", {})):
+        counts = [one.get("decoys", {}).get(kind, 0) for one in notes]
+        strange = [one["fallbacks"].get(kind, 0) for one in notes]
         if sum(strange) > MOSTLY * sum(counts):
             fallen[kind] = sum(strange) / sum(counts)
         share = [few / count if count else float("nan") for few, count in zip(strange, counts, strict=True)]
@@ -182,9 +202,27 @@ def _fallbacks(trials: Sequence[AnsweredTrial], seed: int) -> tuple[dict[str, fl
     return fallen, made
 
 
+def _own_parts(columns: Mapping[str, Column], headline: str) -> list[Column]:
+    """The parts of the headline set, each over the questions that have no decoy of that kind from the fallback."""
+    kinds = {kind_name(kind): kind for one in columns[headline].trials for kind in one.trial.notes.get("decoys", {})}
+    parts = [(columns[name], kinds[name]) for name in headline.split("+") if name in kinds and name in columns]
+    own = [part.only([not one.trial.notes["fallbacks"].get(kind) for one in part.trials]) for part, kind in parts]
+    return [part for part in own if part.trials]
+
+
+def _apart(own: Column, count: int, accuracy: Finding, worth: Sequence[Finding]) -> str:
+    """The conclusion over the questions none of whose decoys come from the fallback."""
+    said = (
+        f" Over the {len(own.trials):,} of {count:,} questions without a fallback it finds the right answer in "
+        f"{measure.with_interval(accuracy)}, chance {measure.percent(own.chance)}"
+    )
+    return said + "".join(f"; elimination is worth {measure.with_interval(one)} there" for one in worth) + "."
+
+
 def _drops(
-    columns: dict[str, Column], bases: Sequence[str], headline: str, labels: dict[str, str], has_orig: bool, seed: int
-) -> list[Finding]:
+    columns: dict[str, Column], bases: Sequence[str], headline: str, labels: dict[str, str], has_orig: bool, seed: int,
+    ending: str = "",
+) -> list[Finding]:  # fmt: skip
     found = []
     by_id = {
         one.trial.example_id: p.score for one, p in zip(columns[headline].trials, columns[headline].picks, strict=True)
@@ -194,7 +232,7 @@ def _drops(
             continue
         both = columns[base].only([one.trial.example_id in by_id for one in columns[base].trials])
         after = [by_id[one.trial.example_id] for one in both.trials]
-        condition = f"{labels[base]} to {headline}"
+        condition = f"{labels[base]} to {headline}{ending}"
         said = [alike(one.of(base)[0], one.of(headline)[0]) == 1.0 for one in both.trials]
         settled = (both.scores, np.where(said, both.scores, after))
         groups = measure.clusters(both.trials)
@@ -275,7 +313,7 @@ def _figure(title: str, kind: str, label: str, points: Sequence[tuple[str, Colum
 
 def _verdict(
     main: Column, accuracy: Finding, base: Finding, drop: Finding | None, open_ended: Finding | None,
-    circular: Sequence[Finding], fallen: dict[str, float],
+    circular: Sequence[Finding], fallbacks: Sequence[Finding], fallen: dict[str, float], apart: str,
 ) -> str:  # fmt: skip
     fit = "that fit the question and the image " if not fallen else ""
     said = (
@@ -291,8 +329,11 @@ def _verdict(
     said += "."
     if accuracy.low <= main.chance <= accuracy.high:
         said += " That is no better than guessing."
-    if "iou" in fallen:
-        said += f" {fallen_note('IoU', fallen['iou'])}"
+    for one in fallbacks:
+        if one.value:
+            so = ", so IoU and QoU+IoU are not IoU sets" if one.condition == "IoU" and "iou" in fallen else ""
+            said += f" {measure.with_interval(one)} of the {one.condition} decoys come from the fallback{so}."
+    said += apart
     if circular:
         swayed = measure.with_interval(circular[1])
         said += f" It changes {swayed} of its choices when only the order of the options changes."
@@ -371,19 +412,25 @@ class Decoys(Probe):
                 f"No question of {data.name} has a decoy"
                 + (f" in {self.made}: it was made for other questions." if self.made else ".")
             )
-        for example in data:
-            if example.id in sets and not refers(example):
-                yield self._trial(example, sets[example.id], sources.get(example.id, {}))
+        asked = [example for example in data if example.id in sets and not refers(example)]
+        alike = self._alike(asked, sets)
+        for example in asked:
+            yield self._trial(example, sets[example.id], sources.get(example.id, {}), alike)
 
     def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
         return read(self.name, trials, seed)
 
-    def _trial(self, example: Example, sets: Mapping[str, tuple[str, ...]], sources: Sources) -> Trial:
+    def _alike(self, asked: Sequence[Example], sets: Mapping[str, Sets]) -> Alike:
+        """Judges the headline choices of these examples, by the embedded encoder and by the one that was named."""
+        texts = (text for one in asked for text in (str(one.target), *_headline(sets[one.id])[1]))
+        return Alike(texts, ["", self.encoder] if self.encoder else [""])
+
+    def _trial(self, example: Example, sets: Mapping[str, tuple[str, ...]], sources: Sources, alike: Alike) -> Trial:
         query = measure.clean_query(example)
         variants = [Variant("clean", query)]
         if example.choices:
             variants.append(Variant(OPEN, replace(query, choices=())))
-        headline = "QoU+IoU" if "QoU+IoU" in sets else list(sets)[-1]
+        headline, offered = _headline(sets)
         for name, choices in sets.items():
             variants.append(Variant(name, replace(query, choices=choices)))
             if self.circular == "all" or (self.circular == "headline" and name == headline):
@@ -392,7 +439,8 @@ class Decoys(Probe):
                     variants.append(Variant(turn_name(name, turn), replace(query, choices=turned), role="control"))
         fallbacks = {kind: strange for kind, (_, strange) in sources.items() if strange}
         decoys = {kind: count for kind, (count, _) in sources.items()}
-        notes = {"headline": headline, "fallbacks": fallbacks, "decoys": decoys}
+        doubtful = note(example, offered, alike)
+        notes = {"headline": headline, "fallbacks": fallbacks, "decoys": decoys, "ambiguous": doubtful}
         return Trial(example.id, tuple(variants), KEEPS, notes)
 
     def _build(self, data: Dataset, seed: int, progress: Progress = no_progress) -> DecoySet:
@@ -439,6 +487,12 @@ class Decoys(Probe):
                     )
                 sets[example.id] = {name: found for name, found in choices.items() if found and name != "Orig"}
         return {key: value for key, value in sets.items() if value}, sources
+
+
+def _headline(sets: Mapping[str, tuple[str, ...]]) -> tuple[str, tuple[str, ...]]:
+    """The choice set that all three rules ask for, or what comes closest, and its choices."""
+    name = "QoU+IoU" if "QoU+IoU" in sets else list(sets)[-1]
+    return name, sets[name]
 
 
 def refers(example: Example) -> bool:

@@ -21,7 +21,7 @@ _NAMES = {
     "results": ("Result",),
     "probe": ("Game",),
     "rules": ("GAMES", "GameRules", "GameSettings", "Rewards"),
-    "tables": ("read_result", "table_2", "table_4", "table_b1", "table_b3"),
+    "tables": ("read_result", "table_2", "table_4", "table_b1", "table_b3", "with_controls"),
     "rows": ("fooled_rows", "read_moves"),
     "verifier": ("Limits", "verify"),
 }

@@ -134,6 +134,8 @@ class Board:
         reach = rules.stretch if rules.ood else 1.0
         if rules.moves == "grid":
             return np.repeat(grid_places(rules.bins, BOUND * reach)[None], len(self), axis=0)
+        if rules.moves == "displacement":
+            return np.asarray(self.start[:, None, :] + grid_places(rules.bins, BOUND * reach))
         if not rules.ood:
             return step_places(self.scene, rules.step, rules.bins)
         offsets = (np.arange(rules.bins) - rules.bins // 2) * rules.step * reach

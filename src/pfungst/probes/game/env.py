@@ -34,7 +34,8 @@ class SceneGame(gymnasium.Env[dict[str, Any], Any]):  # type: ignore[misc]
 
     player: a black box, it sees an image and a question (and the scene, if it declares `reads_scenes`).
     examples: questions with scene and program; those that cannot be played are left out, see `unfit`.
-    preset: `paper`, `paper-literal`, `code`, or `GameRules` of one's own; `ood` lifts the in-distribution constraints.
+    preset: `paper`, `paper-places`, `paper-literal`, `code`, or `GameRules` of one's own; `ood` lifts the
+        in-distribution constraints.
     observation: `state` gives `objects` (10, 18) and `question` (50); `pixels` gives `image` (height, width, 3) in the
         place of `objects`.
     store: answers are kept there and never asked again.
@@ -50,7 +51,7 @@ class SceneGame(gymnasium.Env[dict[str, Any], Any]):  # type: ignore[misc]
         self,
         player: Player,
         examples: Sequence[Example],
-        preset: str | GameRules = "paper",
+        preset: str | GameRules = "paper-places",
         *,
         observation: str = "state",
         ood: bool = False,

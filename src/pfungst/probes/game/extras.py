@@ -195,7 +195,7 @@ class Tried:
         rows: Sequence[Mapping[str, Any]],
         player: Player,
         examples: Sequence[Example],
-        rules: GameRules | str = "paper",
+        rules: GameRules | str = "paper-places",
         store: AnswerStore | None = None,
     ) -> Tried:
         """Try them: the share that fools this player as well is of those it gets right before and can answer.
@@ -257,7 +257,7 @@ def transfer_matrix(
     found: Mapping[str, Sequence[Mapping[str, Any]]],
     players: Sequence[Player],
     examples: Sequence[Example],
-    rules: GameRules | str = "paper",
+    rules: GameRules | str = "paper-places",
     store: AnswerStore | None = None,
 ) -> Table:
     """Scenes found against the players of the rows, tried on the players of the columns."""

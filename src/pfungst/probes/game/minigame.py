@@ -81,6 +81,9 @@ class _Seat:
     old: Answer | None = None
     right: bool = False
     queries: int = 0
+    draws: int = 0
+    legal_draws: int = 0
+    updates: int = 0
     known: dict[bytes, Move] = field(default_factory=dict)
     first_fooled: Move | None = None
     first_changed: Move | None = None
@@ -110,6 +113,7 @@ class MiniGame:
 
     budget: moved scenes that may be asked about, for each board. The question about the scene as it stands, and the
         repetitions that `settle` asks, are not counted.
+    draws: moves that may be tried on each board, refused and repeated ones included; a step that was begun is finished.
 
     >>> game = MiniGame(boards, Asker(player), rules)
     >>> moves = game.step([0, 0, 1], [positions, other_positions, positions_of_board_1])
@@ -123,6 +127,7 @@ class MiniGame:
         *,
         enforcers: Enforcers | None = None,
         budget: int | None = None,
+        draws: int | None = None,
     ) -> None:
         if not boards:
             raise ProbeError("A mini-game needs at least one question.")
@@ -130,12 +135,16 @@ class MiniGame:
         self.asker = asker
         self.enforcers: Enforcers = Remembering((enforcers or Enforcers.of(rules)).parts)
         self.budget = budget
+        self.most_draws = draws
         self.steps: int = 0
         self.illegal: dict[str, int] = {}
         """How many moves each enforcer refused, repetitions included."""
         self.nonsense: int = 0
         """Answers no CLEVR question has."""
         self.curve: list[Point] = []
+        self.entropy: dict[int, float] = {}
+        """Of the policy for a board when it was last drawn from, as a share of a uniform policy's; kept by adversaries
+        that have a policy."""
         self._seats = [_Seat(board) for board in boards]
         self._reader = Reader(asker)
         self._kept_illegal = 0
@@ -160,6 +169,22 @@ class MiniGame:
     def queries(self, board: int) -> int:
         """Moved scenes asked about so far."""
         return self._seats[board].queries
+
+    def draws(self, board: int) -> int:
+        """Moves tried so far, refused and repeated ones included; `legal_draws` without the refused ones."""
+        return self._seats[board].draws
+
+    def legal_draws(self, board: int) -> int:
+        return self._seats[board].legal_draws
+
+    def updates(self, board: int) -> int:
+        """Steps of the game in which something was tried on it: of an adversary that learns, its updates."""
+        return self._seats[board].updates
+
+    def out_of_draws(self, board: int) -> bool:
+        """Whether nothing more may be drawn, although the answer stands and the budget is not spent."""
+        drawn = self.most_draws is not None and self._seats[board].draws >= self.most_draws
+        return drawn and self._seats[board].first_changed is None and self.left(board) > 0
 
     def tried(self, board: int, layouts: Floats) -> Bools:
         """Which layouts (layouts, objects, 2) were tried before: they would cost no query and tell nothing new."""
@@ -223,12 +248,16 @@ class MiniGame:
         said = self._reader.ask(boards, queries)
         return {number: answer for number, answer in zip(layouts, said, strict=True) if answer is not None}
 
-    def live(self) -> list[int]:
-        """Boards still worth a move: the answer stands, and the budget is not spent."""
+    def live(self, won: bool = False) -> list[int]:
+        """Boards still worth a move: the answer stands, and neither budget nor draws are spent. `won`: also those where
+        the answer was changed."""
         return [
             number
             for number, seat in enumerate(self._seats)
-            if seat.old is not None and seat.first_changed is None and self.left(number) > 0
+            if seat.old is not None
+            and (won or seat.first_changed is None)
+            and self.left(number) > 0
+            and (self.most_draws is None or seat.draws < self.most_draws)
         ]
 
     def moves(self) -> list[Move]:
@@ -258,9 +287,14 @@ class MiniGame:
         moves = []
         for number, name in zip(which, names, strict=True):
             move = self._seats[number].known.get(name) or fresh[number, name]
+            self._seats[number].draws += 1
             if move.status == INVALID:
                 self.illegal[move.refused_by] = self.illegal.get(move.refused_by, 0) + 1
+            else:
+                self._seats[number].legal_draws += 1
             moves.append(move)
+        for number in set(which):
+            self._seats[number].updates += 1
         self._note(moves)
         return moves
 

@@ -27,7 +27,7 @@ from pfungst.core import Asker, Dataset, Example, PfungstError, Place, Player, P
 from pfungst.core.files import jsonable, write_atomic
 from pfungst.core.store import AnswerStore, StoredPlayer
 from pfungst.core.types import Progress, as_player, no_progress
-from pfungst.probes.game.adversaries import TellingAdversary, VersionedAdversary
+from pfungst.probes.game.adversaries import Adversary, TellingAdversary, VersionedAdversary
 from pfungst.probes.game.board import Board, boards_of
 from pfungst.probes.game.minigame import MiniGame, matcher_name
 from pfungst.probes.game.results import Result
@@ -35,7 +35,7 @@ from pfungst.probes.game.rows import MOVES, ROUNDS, Round, read_round, round_byt
 from pfungst.probes.game.rules import GameSettings
 from pfungst.scores import same_answer
 
-VERSION = "game-5"
+VERSION = "game-6"
 """Changes when the same settings give another game."""
 TOGETHER = 3
 """Players on a GPU that play a mini-game in one piece of work: more share its boards, fewer leave no worker idle at the
@@ -74,7 +74,8 @@ def play(
         player, data, [game], get_metric(data.metric), Path(out), seed, about, progress,
         matcher=get_matcher(reading) if reading else None, spec=ExamSpec("", (), max_errors=0, place=place),
     )  # fmt: skip
-    exam.run()
+    if lacking := exam.run().lacking:
+        raise PfungstError(f"The game in {out} is not whole. {lacking}")
     return read_result(Path(out))
 
 
@@ -137,7 +138,7 @@ def play_rounds(settings: GameSettings, asker: Asker, data: Dataset, seed: int) 
     folder = asker.folder / ROUNDS
     if not isinstance(asker.player, StoredPlayer):
         _sweep(Store(folder, plan.version), plan.shards)
-    failed: dict[str, str] = {}
+    failures, failed = [*asker.failures], dict[str, str]()
     try:
         run_shards(
             work,
@@ -155,29 +156,50 @@ def play_rounds(settings: GameSettings, asker: Asker, data: Dataset, seed: int) 
             raise PfungstError(f"No mini-game could be finished. {failure.failures[0].reason}") from failure
         asker.problems += [f"{name} could not be finished: {reason}" for name, reason in failed.items()]
     rounds = [read_round(folder / shard.name) for shard in plan.shards if shard.name not in failed]
+    # Of all mini-games alike: those that were played before or in other processes too.
+    asker.failures = [*failures, *(failure for played in rounds for failure in played.failures)]
+    if silent := sum(played.unanswered for played in rounds):
+        asker.left_out[asker.folder.name] = silent
     write_atomic(asker.folder / MOVES, table_bytes(pa.concat_tables([played.table for played in rounds])))
     yield from rounds
 
 
 def _sweep(store: Store, shards: Sequence[Shard]) -> None:
-    """Remove mini-games of other settings: where the new ones do not come to an end, these would stand for them."""
+    """Remove mini-games of other settings: where the new ones do not come to an end, these would stand for them. Those
+    in which queries got no answer are to be played again: only these are asked once more."""
     for shard in shards:
-        if not store.finished(shard):
+        if not store.finished(shard) or read_round(store.output(shard)).failed:
             store.output(shard).unlink(missing_ok=True)
 
 
 def play_round(asker: Asker, boards: Sequence[Board], settings: GameSettings, budget: int, shard: Shard) -> Round:
     """One mini-game from beginning to end, verified and with its control."""
-    before = asker.failed
-    game = MiniGame(boards, asker, settings.rules, budget=budget)
-    settings.make_adversary().attack(game, shard.rng())
-    played = settle(game, settings.control)
+    before, answers = len(asker.failures), (asker.asked, asker.recalled)
+    played = _attacked(settings.make_adversary(), asker, boards, settings, budget, shard.rng())
+    if (untrained := settings.make_control()) is not None:
+        beside = _attacked(untrained, asker, boards, settings, budget, shard.rng().spawn(1)[0])
+        both = zip(played.boards, beside.boards, strict=True)
+        played = replace(played, boards=tuple(replace(board, uniform=control) for board, control in both))
     # A game that ended because the player was down is not finished: it is to be played again.
-    asker.still_up()
-    payload = shard.payload
+    asker.still_up(*answers)
+    payload, failures = shard.payload, tuple(asker.failures[before:])
     return replace(
-        played, run=payload["run"], game=payload["game"], failed=asker.failed - before, notes=payload["notes"]
-    )
+        played, run=payload["run"], game=payload["game"], failed=len(failures), failures=failures,
+        notes=payload["notes"],
+    )  # fmt: skip
+
+
+def _attacked(
+    adversary: Adversary,
+    asker: Asker,
+    boards: Sequence[Board],
+    settings: GameSettings,
+    budget: int,
+    rng: np.random.Generator,
+) -> Round:
+    game = MiniGame(boards, asker, settings.rules, budget=budget, draws=settings.draws)
+    adversary.attack(game, rng)
+    return settle(game, settings.control)
 
 
 @dataclass(frozen=True)
@@ -222,7 +244,8 @@ def play_ahead(
         stores.append(store)
     # Those that ask most first: nothing is left to wait for in the end.
     parts = [members[i : i + together] for members in groups.values() for i in range(0, len(members), together)]
-    order = sorted(parts, key=lambda members: -sum(plans[member["job"]].budget for member in members))
+    asked = [[plans[member["job"]].budget * len(member["examples"]) for member in members] for members in parts]
+    order = [parts[at] for at in sorted(range(len(parts)), key=lambda at: -sum(asked[at]))]
     shards = [
         Shard(0, f"{hashlib.sha256(json.dumps(members).encode()).hexdigest()[:16]}.zip", members) for members in order
     ]

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from pfungst.core import AnsweredTrial, Asker, Dataset, Findings, Probe, Table, Trial, Variant
+from pfungst.core import AnsweredTrial, Asker, Dataset, Finding, Findings, Probe, Table, Trial, Variant
 from pfungst.probes import measure
 from pfungst.probes.game import results
 from pfungst.probes.game.board import Board, boards_of
 from pfungst.probes.game.playing import play_rounds, playable, sample_games
 from pfungst.probes.game.rows import Round
-from pfungst.probes.game.rules import GameSettings
+from pfungst.probes.game.rules import BASELINE, GameSettings
 
 CLEAN, AGAIN, MOVED = "clean", "again", "moved"
 KEEPS = (
@@ -80,6 +80,12 @@ class Game(GameSettings, Probe):
             f"twice changes {measure.percent(rows['control'].value)} of the answers ({self.adversary}, "
             f"{len(rounds)} mini-games of {self.size})."
         )
+        if "beyond" in rows:
+            verdict += f" {control_sentence(rows)}"
+        elif self.adversary != BASELINE:
+            verdict += (
+                f" Random legal scenes with as many queries, its control, are another game: adversary {BASELINE}."
+            )
         if result.missing:
             verdict += (
                 f" {result.missing} of {self.seeds} mini-games could not be finished and are missing from all numbers."
@@ -90,7 +96,7 @@ class Game(GameSettings, Probe):
             tuple(row for row in result.counts.items() if row[1]),
         )
         boards = result.boards
-        tables = (counts, results.type_table(boards), results.rarity_table(boards))
+        tables = (counts, results.search_table(rows), results.type_table(boards), results.rarity_table(boards))
         figures = (
             results.budget_figure(boards),
             results.type_figure(boards),
@@ -101,6 +107,17 @@ class Game(GameSettings, Probe):
         return Findings(
             self.name, (clean, after, drop, *rows.values()), verdict, clean, after, drop, tables, figures, failures
         )
+
+
+def control_sentence(rows: Mapping[str, Finding]) -> str:
+    """What a uniform policy does by the same rules. rows: as of `results.rows_of`."""
+    tried = {who: f"{rows[f'{who}queries'].value:,.1f} scenes in {rows[f'{who}draws'].value:,.0f} draws"
+             for who in ("", "uniform ")}  # fmt: skip
+    return (
+        f"A uniform policy with as many draws and queries fools {measure.with_interval(rows['uniform'])} of the "
+        f"questions; the adversary fools {measure.with_interval(rows['beyond'])} more. The adversary asked about "
+        f"{tried['']} a question, the uniform policy about {tried['uniform ']}."
+    )
 
 
 def _still(board: Board) -> tuple[Variant, ...]:

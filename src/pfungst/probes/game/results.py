@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter
@@ -18,12 +18,15 @@ import numpy as np
 
 from pfungst.core import Figure, Finding, Series, Table
 from pfungst.core.stats import Interval, interval_of
+from pfungst.core.types import BEYOND
 from pfungst.probes.game.rows import BoardSummary, Round
 from pfungst.probes.game.rules import GameSettings
-from pfungst.probes.measure import finding, grouped
+from pfungst.probes.measure import difference, finding, grouped
 
 LEVELS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 """Query budgets of the success curve."""
+UNIFORM = "uniform"
+"""Name of the control that moves at random."""
 POINTS_OF_CURVE = 20
 """Of the convergence figure."""
 
@@ -70,7 +73,7 @@ class Result:
     player: str
     settings: GameSettings
     rounds: tuple[Round, ...]
-    """The finished mini-games."""
+    """The finished mini-games in which a question was answered."""
     adversary: str = ""
     """Its name in tables."""
 
@@ -80,8 +83,8 @@ class Result:
 
     @cached_property
     def boards(self) -> tuple[BoardSummary, ...]:
-        """What became of every question, in the order played."""
-        return tuple(board for played in self.rounds for board in played.boards)
+        """What became of every question that the player answered as it stood, in the order played."""
+        return tuple(board for played in self.rounds for board in played.answered)
 
     @property
     def curves(self) -> tuple[Curve, ...]:
@@ -98,6 +101,19 @@ class Result:
         return self.settings.size
 
     @property
+    def control(self) -> Result | None:
+        """What came of the same questions in the hands of an adversary that moves at random, by the same rules; None
+        where the adversary has no such control."""
+        if any(board.uniform is None for board in self.boards):
+            return None
+        rounds = tuple(
+            Round(None, tuple(board.uniform for board in played.answered if board.uniform is not None), (), {}, 0,
+                  run=played.run, game=played.game)
+            for played in self.rounds
+        )  # fmt: skip
+        return replace(self, rounds=rounds, adversary=f"{UNIFORM} ({self.adversary or self.settings.adversary})")
+
+    @property
     def missing(self) -> int:
         """Mini-games that are not finished."""
         return self.settings.seeds - len(self.rounds)
@@ -112,8 +128,9 @@ class Result:
             "samples of questions": len({played.game for played in rounds}),
             "questions": len(boards),
             "without relate": sum(not board.relates for board in boards),
-            "no legal move found": sum(board.legal_moves == 0 and board.old_answer is not None for board in boards),
+            "no legal move found": sum(board.legal_moves == 0 for board in boards),
             "moved scenes asked about": sum(board.queries for board in boards),
+            "out of draws before out of queries": sum(board.out_of_draws for board in boards),
             "queries without an answer": sum(played.failed for played in rounds),
             "questions without an answer": sum(played.unanswered for played in rounds),
             "nonsense answers": sum(played.nonsense for played in rounds),
@@ -174,9 +191,9 @@ def is_changed(board: BoardSummary) -> bool:
 
 
 def numbers_of(played: Round) -> RunNumbers:
-    """A round in numbers. Questions the player could not answer at all are left out."""
-    boards = _having(played.boards, "old_answer")
-    n = max(1, len(boards))
+    """A round in numbers."""
+    boards = played.answered
+    n = len(boards)
     before = sum(one.right for one in boards) / n
     fooled = sum(is_won(one) for one in boards) / n
     changed = sum(is_changed(one) for one in boards) / n
@@ -214,8 +231,8 @@ def _having(boards: Sequence[BoardSummary], name: str) -> list[BoardSummary]:
 
 
 def rows_of(result: Result) -> dict[str, Finding]:
-    """The game's own numbers, by a short name."""
-    boards = _having(result.boards, "old_answer")
+    """The game's own numbers, by a short name; those beside the control only where there is one."""
+    boards = result.boards
     fooled, changed = result.p_value("fooled"), result.p_value("changed")
     again, fair, shown, asked = (_having(boards, name) for name in ("again", "verified", "one_scene", "scenes"))
     return {
@@ -226,14 +243,74 @@ def rows_of(result: Result) -> dict[str, Finding]:
         "one scene": _share("drop on one scene per question", shown, lambda board: board.right - bool(board.one_scene)),
         "scenes": _share("accuracy on all scenes asked about", asked, attrgetter("scenes")),
         "late": _share("accuracy on the last quarter of each question's scenes", asked, attrgetter("late")),
+        **search_rows(boards),
+        **control_rows(result),
     }
+
+
+SEARCH = {
+    "draws": "moves drawn",
+    "legal_draws": "legal moves drawn",
+    "queries": "different legal scenes asked about",
+    "updates": "updates",
+}
+"""How much an adversary tried on a question: fields of `BoardSummary`, and their names."""
+
+
+def search_rows(boards: Sequence[BoardSummary]) -> dict[str, Finding]:
+    """How much was tried on a question, by the fields of `SEARCH`, and where there is a policy its updates and its
+    `entropy`; nothing where an earlier version played."""
+    boards = _having(_having(boards, "draws"), "old_answer")
+    if not boards:
+        return {}
+    images = [board.image_id for board in boards]
+    rows = {}
+    for field, name in SEARCH.items():
+        counts = [float(getattr(board, field)) for board in boards]
+        rows[field] = finding(name, interval_of(counts, images), unit="")
+    if with_policy := _having(boards, "entropy"):
+        name = "entropy of the policy in the end, of a uniform one's"
+        rows["entropy"] = _share(name, with_policy, attrgetter("entropy"))
+    else:
+        del rows["updates"]
+    return rows
+
+
+def control_rows(result: Result) -> dict[str, Finding]:
+    """What the control does, and how much more the adversary does on the same questions."""
+    control = result.control
+    pairs = [(ours, ours.uniform) for ours in result.boards if ours.uniform is not None]
+    if control is None or not pairs:
+        return {}
+    images = [ours.image_id for ours, _ in pairs]
+    first, second = ([float(is_won(board)) for board in some] for some in zip(*pairs, strict=True))
+    boards = [uniform for _, uniform in pairs]
+    return {
+        "uniform": _share("fooled by a uniform policy", boards, is_won),
+        "beyond": difference(BEYOND, first, second, images, 0, "uniform policy"),
+        **{f"uniform {name}": replace(row, condition="uniform policy") for name, row in search_rows(boards).items()},
+    }
+
+
+def search_table(rows: Mapping[str, Finding]) -> Table:
+    """How much the adversary tried, beside its control; rows as of `rows_of`."""
+    columns = ("", "adversary", *(["uniform policy"] if "uniform" in rows else []))
+    shown = tuple(
+        (rows[name].name, rows[name], *([rows[f"uniform {name}"]] if "uniform" in rows else []))
+        for name in (*SEARCH, "entropy")
+        if name in rows
+    )
+    note = "Moves drawn: refused and repeated ones too."
+    if "entropy" in rows:
+        note += " A policy of little entropy draws the same few moves again."
+    return Table("How much was tried on a question", columns, shown, note)
 
 
 def type_table(boards: Sequence[BoardSummary]) -> Table:
     """Sensitivity by question type (Figure 8)."""
     rows = []
     for kind in sorted({board.question_type for board in boards}):
-        some = [board for board in _having(boards, "old_answer") if board.question_type == kind]
+        some = [board for board in boards if board.question_type == kind]
         shares = (
             _share("accuracy", some, attrgetter("right")),
             _share("fooled", _right(some), is_won),

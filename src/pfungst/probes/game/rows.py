@@ -75,6 +75,25 @@ class BoardSummary:
     """Accuracy on all moved scenes it was asked about in the search, and `late` on the last quarter of them; None where
     there are none."""
     late: float | None = None
+    draws: int | None = None
+    """Moves tried, refused and repeated ones included, and `legal_draws` without the refused ones; None where an
+    earlier version played."""
+    legal_draws: int | None = None
+    updates: int | None = None
+    """Steps of the game in which something was tried on it: of an adversary that learns, its updates."""
+    entropy: float | None = None
+    """Of the adversary's policy when it last drew from it, as a share of a uniform policy's; None without a policy."""
+    out_of_draws: bool = False
+    """Whether its draws were spent before its queries."""
+    uniform: BoardSummary | None = None
+    """The control of an adversary that learns: what became of the question in the hands of one that draws in the same
+    way, by the same rules, from a policy that stays uniform."""
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> BoardSummary:
+        """From `asdict`."""
+        control = stored.get("uniform")
+        return cls(**{**stored, "uniform": None if control is None else cls.of(control)})
 
     @property
     def one_scene(self) -> bool | None:
@@ -96,11 +115,18 @@ class Round:
     nonsense: int
     failed: int = 0
     """Queries the player had no answer to."""
+    failures: tuple[tuple[str, str], ...] = ()
+    """Their questions and what went wrong."""
     unanswered: int = 0
     """Questions left out because the player had no answer to them as they stand."""
     run: int = 0
     game: int = 0
     notes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def answered(self) -> tuple[BoardSummary, ...]:
+        """Of the questions that the player answered as they stand: the others are missing from all numbers."""
+        return tuple(board for board in self.boards if board.old_answer is not None)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -111,10 +137,14 @@ class Round:
     @classmethod
     def of(cls, table: Any, about: Mapping[str, Any]) -> Round:
         """From its table, or None, and `about`."""
-        boards = tuple(BoardSummary(**board) for board in about["boards"])
+        boards = tuple(BoardSummary.of(board) for board in about["boards"])
         # Notes of trials have the number alone: a question without an answer has no trial.
         unanswered = _unanswered(boards) or about.get("unanswered", 0)
-        parts = {"table": table, "boards": boards, "curve": tuple(about["curve"]), "unanswered": unanswered}
+        failures = tuple((question, error) for question, error in about.get("failures", ()))
+        parts = {
+            "table": table, "boards": boards, "curve": tuple(about["curve"]), "unanswered": unanswered,
+            "failures": failures,
+        }  # fmt: skip
         return cls(**{**about, **parts})
 
 
@@ -179,6 +209,11 @@ def settle(game: MiniGame, control: bool) -> Round:
                 committed_verified=None if shown is None else _verdict(board, shown, limits).fair,
                 scenes=float(np.mean(right)) if right else None,
                 late=float(np.mean(right[-max(1, len(right) // 4) :])) if right else None,
+                draws=game.draws(number),
+                legal_draws=game.legal_draws(number),
+                updates=game.updates(number),
+                entropy=game.entropy.get(number),
+                out_of_draws=game.out_of_draws(number),
             )
         )
     curve = tuple(asdict(point) for point in _thinned(game.curve))

@@ -1,9 +1,18 @@
 """The rules of the game: what the adversary may do, what a scene must keep, what a move earns; and what is played.
 
-Three presets. `paper` is the game as its paper describes it (Measuring CLEVRness, sections 4 and 5, appendix B.2),
-`code` as its authors' code plays it, and `paper-literal` differs from `paper` in one number: the paper speaks of 0.25
-between the *centres* of two objects, which on the 7x7 grid lets large objects stand inside each other. The paper also
-says that this check is borrowed from the generator of CLEVR, which measures between *surfaces*; so `paper` does.
+The presets are `code`, the game as its authors' code plays it, and three readings of its paper (Measuring CLEVRness,
+sections 4 and 5, appendix B.2):
+
+`paper` moves objects by (dx, dy). "Every head produces a displacement in x and y" (section 5), Algorithm 3 calls
+Perturbate(scene, dx, dy), and the boundaries must be checked because the adversary can "stretch the whole scene"
+(section 4), which places within them could not. The only range that the paper names is [-3, 3] in 7 bins.
+
+`paper-places`, the default, reads the bins as places: "We discretize the scene where each axis has values in [-3, 3]
+onto N = 7 bins" (section 5); "a discrete 7x7 grid" (section 6, B.3).
+
+`paper-literal` differs from that in one number: the paper speaks of 0.25 between the *centres* of two objects, which on
+the 7x7 grid lets large objects stand inside each other. The paper also says that this check is borrowed from the
+generator of CLEVR, which measures between *surfaces*; so the other two do.
 """
 
 from __future__ import annotations
@@ -22,6 +31,8 @@ from pfungst.world.legal import STEP, Rules
 if TYPE_CHECKING:
     from pfungst.probes.game.adversaries import Adversary
 
+BASELINE = "rsg"
+"""The adversary that knows nothing: others stand beside it."""
 OOD_STRETCH = 3.0
 """How much larger the grid of the out-of-distribution game is (appendix A.9 gives no number)."""
 
@@ -63,10 +74,11 @@ the answer stayed. `invalid`: an enforcer refused the scene, nobody was asked. `
 class GameRules:
     """Everything a game depends on besides player, questions and adversary."""
 
-    name: str = "paper"
+    name: str = "paper-places"
     moves: str = "grid"
-    """`grid`: an action names one of bins x bins places over the scene. `step`: it displaces an object by whole steps
-    from where it stood, clipped to the bounds."""
+    """`grid`: an action names one of bins x bins places over the scene. `displacement`: it moves an object by as much
+    as these places are away from the middle; what leaves the scene is refused. `step`: it displaces an object by whole
+    steps from where it stood, clipped to the bounds."""
     bins: int = GRID_BINS
     """N, places an axis (section 5: N = 7)."""
     step: float = STEP
@@ -86,8 +98,8 @@ class GameRules:
     stretch: float = OOD_STRETCH
 
     def __post_init__(self) -> None:
-        if self.moves not in ("grid", "step"):
-            raise UsageError(f"The moves of a game are grid or step, not {self.moves!r}.")
+        if self.moves not in ("grid", "displacement", "step"):
+            raise UsageError(f"The moves of a game are grid, displacement or step, not {self.moves!r}.")
         if self.bins < 2:
             raise UsageError(f"A game needs at least 2 bins per axis, not {self.bins}.")
         if (self.width is None) != (self.height is None):
@@ -108,7 +120,8 @@ class GameRules:
 
 
 GAMES: Mapping[str, GameRules] = {
-    "paper": GameRules(),
+    "paper": GameRules("paper", moves="displacement"),
+    "paper-places": GameRules(),
     "paper-literal": GameRules("paper-literal", legality=LEGALITY["paper"]),
     "code": GameRules(
         "code",
@@ -148,22 +161,30 @@ class GameSettings:
     """Settings of the adversary; as an option key=value, repeatable."""
     budget: int | None = None
     """Moved scenes to ask about per question [the adversary's own number: rsg 5,000, others 100]."""
+    draws: int = 20_000
+    """Moves to try per question, refused and repeated ones included, whatever the size of the mini-game: all that an
+    adversary can learn from."""
     max_queries: int | None = None
     """Maximum number of questions to ask the player in the whole game; lowers `budget` if needed."""
-    preset: str = "paper"
-    """The rules: paper, paper-literal or code."""
+    preset: str = "paper-places"
+    """The rules: paper, paper-places, paper-literal or code."""
     ood: bool = False
     """Lift the in-distribution constraints (appendix A.9)."""
     relate_only: bool = False
     """Only questions about places, with `relate` in the program: no other right answer depends on places."""
+    uniform: bool = option(True, "--uniform/--no-uniform")
+    """Where the adversary learns, play every question again by the same rules with one that moves at random: its
+    control."""
     control: bool = option(True, shown=False)
     """Ask every original and every fooling scene again, to tell a fooled player from a fickle one."""
 
     def __post_init__(self) -> None:
-        for name in ("size", "seeds", "games", "budget", "max_queries"):
+        for name in ("size", "seeds", "games", "budget", "draws", "max_queries"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UsageError(f"The game's {name.replace('_', ' ')} must be at least 1, not {value}.")
+        if self.budget is not None and self.budget > self.draws:
+            raise UsageError(f"To ask about {self.budget} moved scenes takes at least as many draws, not {self.draws}.")
         rules_of(self.preset)
 
     @property
@@ -175,25 +196,39 @@ class GameSettings:
 
         return get_adversary(self.adversary, **self.options)
 
+    def make_control(self) -> Adversary | None:
+        """What an adversary that learns is compared with; None for others."""
+        from pfungst.probes.game.adversaries import LearningAdversary
+
+        adversary = self.make_adversary()
+        return adversary.untrained if self.uniform and isinstance(adversary, LearningAdversary) else None
+
     @property
-    def repeats(self) -> int:
-        """Questions besides the search: the original, the scene the adversary commits itself to, and with `control`
-        these and the fooling scene again."""
-        return 5 if self.control else 2
+    def _repeats(self) -> int:
+        """Questions besides the search: the original, the scene each adversary commits itself to, and with `control`
+        these and the fooling scenes again."""
+        each = 3 if self.control else 1
+        return 1 + self.control + each * self._arms
+
+    @property
+    def _arms(self) -> int:
+        """Adversaries that play every question: the chosen one and its control."""
+        return 1 if self.make_control() is None else 2
 
     def queries_each(self) -> int:
         """Moved scenes for each question, after `max_queries`. Raises ProbeError where nothing is left."""
         budget = self.budget if self.budget is not None else self.make_adversary().budget
         if self.max_queries is not None:
-            most = self.max_queries // (self.seeds * self.size) - self.repeats
+            most = (self.max_queries // (self.seeds * self.size) - self._repeats) // self._arms
             if most < 1:
                 raise UsageError(
                     f"{self.max_queries} queries are too few for {self.seeds} mini-games of {self.size} questions: "
-                    f"at least {self.seeds * self.size * (self.repeats + 1)} are needed. Play fewer or smaller ones."
+                    f"at least {self.seeds * self.size * (self._repeats + self._arms)} are needed. Play fewer or "
+                    "smaller ones."
                 )
             budget = min(budget, most)
         return budget
 
     def most_queries(self) -> int:
         """Questions the player can be asked at most."""
-        return self.seeds * self.size * (self.queries_each() + self.repeats)
+        return self.seeds * self.size * (self.queries_each() * self._arms + self._repeats)

@@ -8,25 +8,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 from pfungst.core import Figure, PfungstError, Table, read_config
 from pfungst.core.stats import interval_of
 from pfungst.probes.game.results import (
+    SEARCH,
     Result,
     budget_figure,
     convergence_figure,
     distribution_figure,
     is_won,
+    search_rows,
     type_figure,
 )
 from pfungst.probes.game.rows import ROUNDS, BoardSummary, read_round
-from pfungst.probes.game.rules import GameSettings
+from pfungst.probes.game.rules import BASELINE, GameSettings
+from pfungst.probes.measure import P_COLUMNS, corrected, difference, grouped, mean, p_cells
 
 _T_TEST = "One-sided t-test over mini-games, H0: no drop; no test with a single one."
-BASELINE = "rsg"
-"""The adversary that knows nothing: others stand beside it."""
 
 
 def read_result(folder: Path) -> Result:
@@ -36,9 +39,11 @@ def read_result(folder: Path) -> Result:
     if settings is None:
         names = ", ".join(probe["name"] for probe in config["probes"])
         raise PfungstError(f"{folder} is a run without the game; its probes are: {names}.")
+    if "draws" not in settings and settings["preset"] == "paper":  # an earlier version, which called the places so
+        settings = {**settings, "preset": "paper-places"}
     game = GameSettings(**{name: value for name, value in settings.items() if name != "name"})
     files = [folder / "game" / ROUNDS / f"round-{number:05d}.parquet" for number in range(game.seeds)]
-    rounds = [read_round(file) for file in files if file.exists()]
+    rounds = [played for played in (read_round(file) for file in files if file.exists()) if played.answered]
     if not rounds:
         raise PfungstError(f"{folder} has no finished mini-game yet.")
     part = f" ({len(rounds)} of {game.seeds} mini-games)" if len(rounds) < game.seeds else ""
@@ -59,6 +64,11 @@ def apart(results: Sequence[Result]) -> list[Result]:
         else one
         for one in results
     ]
+
+
+def with_controls(results: Sequence[Result]) -> list[Result]:
+    """Each result with that of its control behind it, where it has one."""
+    return [each for one in results for each in (one, one.control) if each is not None]
 
 
 def _rules(one: Result) -> str:
@@ -198,6 +208,74 @@ def table_b3(results: Sequence[Result]) -> Table:
     return Table("Adversaries side by side (B.3)", columns, tuple(rows), note)
 
 
+def table_controls(results: Sequence[Result]) -> Table:
+    """Every adversary beside its uniform policy and beside the others, random legal scenes among them."""
+    pairs = []
+    for _, _, found in _by_player(results):
+        pairs += [(one, one.control) for one in found.values() if one.control is not None]
+        pairs += combinations(found.values(), 2)
+    pairs, shares = _fooled_by(pairs)
+    cells = tuple(
+        (one.player, one.size, one.adversary, other.adversary, *row)
+        for (one, other), row in zip(pairs, shares, strict=True)
+    )
+    columns = ("Model", "Mini-game size", "adversary", "beside", "fooled", "fooled by the other", "difference",
+               *P_COLUMNS)  # fmt: skip
+    note = (
+        "Of the questions both played, right or wrong before; differences with intervals over images. The uniform "
+        f"policy may draw and ask as much as its adversary, by the same rules. {BASELINE}: random legal scenes, with "
+        "the queries of its own game."
+    )
+    return Table("Adversaries beside their controls", columns, cells, note)
+
+
+def table_sizes(results: Sequence[Result]) -> Table:
+    """Every adversary in mini-games of other sizes than the smallest, beside that."""
+    every = grouped(with_controls(results), lambda one: (one.player, one.adversary)).values()
+    pairs = [(one, some[0]) for some in (sorted(same, key=attrgetter("size")) for same in every) for one in some[1:]]
+    pairs, shares = _fooled_by(pairs)
+    cells = tuple(
+        (one.player, one.adversary, f"{other.size}, {one.size}", *row)
+        for (one, other), row in zip(pairs, shares, strict=True)
+    )
+    columns = ("Model", "adversary", "Mini-game sizes", "fooled in the larger", "fooled in the smaller", "difference",
+               *P_COLUMNS)  # fmt: skip
+    note = "Of the questions played in both; a question played several times counts by its mean. Intervals over images."
+    return Table("Sizes side by side", columns, cells, note)
+
+
+Pair = tuple[Result, Result]
+
+
+def _fooled_by(pairs: Sequence[Pair]) -> tuple[list[Pair], list[tuple[Any, ...]]]:
+    """The pairs that have questions in common; for each the share that both fool, and the difference, tested."""
+    kept, shares, changes = [], [], []
+    for one, other in pairs:
+        ours, theirs = _by_question(one, is_won), _by_question(other, is_won)
+        both = [name for name in ours if name in theirs]
+        if both:
+            images = [image for image, _ in both]
+            first, second = [ours[name] for name in both], [theirs[name] for name in both]
+            kept.append((one, other))
+            shares.append((mean("fooled", first, images, 0), mean("fooled", second, images, 0)))
+            changes.append(difference("difference", first, second, images, 0))
+    rows = [(*pair, change, *p_cells(change)) for pair, change in zip(shares, corrected(changes), strict=True)]
+    return kept, rows
+
+
+def table_search(results: Sequence[Result]) -> Table:
+    """How much every adversary tried on a question."""
+    names = (*SEARCH, "entropy")
+    rows = []
+    for one in results:
+        tried = search_rows(one.boards)
+        spent = sum(board.out_of_draws for board in one.boards)
+        rows.append((one.player, one.size, one.adversary, *(tried.get(name) for name in names), spent))
+    columns = ("Model", "Mini-game size", "adversary", *SEARCH.values(), "entropy of the policy in the end",
+               "out of draws before out of queries")  # fmt: skip
+    return Table("How much was tried on a question", columns, tuple(rows), "Entropy: as a share of a uniform policy's.")
+
+
 def _drop(found: Result | None, before: str, after: str, clean: float | None = None) -> str:
     """The average `after` and how far it is below the average `before`, or below `clean`; empty where there is none."""
     if found is None or math.isnan(found.average(after)):
@@ -229,7 +307,7 @@ def _by_question(found: Result, right: Callable[[BoardSummary], bool | None]) ->
     known: dict[tuple[str, str], list[bool]] = {}
     for one in found.boards:
         outcome = right(one)
-        if outcome is not None and one.old_answer is not None:
+        if outcome is not None:
             known.setdefault((one.image_id, one.example_id), []).append(outcome)
     return {name: sum(some) / len(some) for name, some in known.items()}
 

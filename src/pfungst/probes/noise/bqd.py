@@ -10,9 +10,10 @@ Parquet by default, on request JSON in the layout of the papers' authors. One ro
 | basic_questions | list of string, best first |
 | scores | list of double |
 | gap | double, certified relative duality gap; null for rankers without certificate |
+| left_out | integer, questions of the pool that ask the same and were left out; null, or no such column: not counted |
 
-The authors' files are a list of {question_id, question, image_path, basic: [{question, score}, ...]}; ours add image_id
-and gap to each. Their lists may hold a 0 where a question was never solved: it is passed over.
+The authors' files are a list of {question_id, question, image_path, basic: [{question, score}, ...]}; ours add
+image_id, gap and left_out to each. Their lists may hold a 0 where a question was never solved: it is passed over.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import hashlib
 import io
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -44,12 +45,13 @@ from pfungst.core import (
 from pfungst.core.files import DAMAGE, PARQUET_READING, PARQUET_WRITING, reading, storable, write_atomic
 from pfungst.core.types import no_progress
 from pfungst.probes.noise.appending import PARTITIONS
-from pfungst.probes.noise.ranking import LAMBDA, Pool, Ranking, RankSettings, SharingRanker, rank
+from pfungst.probes.noise.ranking import LAMBDA, Pool, Ranking, RankSettings, SharingRanker, check_k, check_main
 
 if TYPE_CHECKING:
     from pfungst.compute import Shard
 
 COLUMNS = ("question_id", "image_id", "main_question", "basic_questions", "scores", "gap")
+"""Of every file; ours have `left_out`, too."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ def write_bqd(
     path: Path, main: Sequence[MainQuestion], pool: Sequence[str], ranking: Ranking, about: dict[str, Any]
 ) -> None:
     """Write a ranking; the ending of `path` chooses Parquet (.parquet) or JSON (.json). Parquet keeps `about`, too."""
+    left_out = [None] * len(main) if ranking.left_out is None else ranking.left_out.tolist()
     if path.suffix == ".json":
         rows = [
             {
@@ -79,18 +82,27 @@ def write_bqd(
                 ],
                 "image_id": one.image_id,
                 "gap": None if np.isnan(gap) else float(gap),
+                "left_out": left,
             }
-            for one, row, scores, gap in zip(main, ranking.indices, ranking.scores, ranking.gaps, strict=True)
+            for one, row, scores, gap, left in zip(
+                main, ranking.indices, ranking.scores, ranking.gaps, left_out, strict=True
+            )
         ]
         write_atomic(path, json.dumps(rows, ensure_ascii=False).encode("utf-8", "replace"))
     elif path.suffix == ".parquet":
         about = {"ranker": ranking.ranker, "settings": ranking.settings, **about}
-        write_atomic(path, _parquet(main, pool, ranking, about))
+        write_atomic(path, _parquet(main, pool, ranking, left_out, about))
     else:
         raise PfungstError(f"{path}: a basic question dataset ends in .parquet or .json.")
 
 
-def _parquet(main: Sequence[MainQuestion], pool: Sequence[str], ranking: Ranking, about: dict[str, Any]) -> bytes:
+def _parquet(
+    main: Sequence[MainQuestion],
+    pool: Sequence[str],
+    ranking: Ranking,
+    left_out: Sequence[int | None],
+    about: dict[str, Any],
+) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -108,6 +120,7 @@ def _parquet(main: Sequence[MainQuestion], pool: Sequence[str], ranking: Ranking
             "basic_questions": pa.ListArray.from_arrays(offsets, texts.cast(pa.string())),
             "scores": pa.ListArray.from_arrays(offsets, pa.array(ranking.scores.ravel())),
             "gap": pa.array(ranking.gaps, mask=np.isnan(ranking.gaps)),
+            "left_out": pa.array(left_out, pa.int64()),
         }
     ).replace_schema_metadata({"pfungst": json.dumps(about)})
     buffer = io.BytesIO()
@@ -121,35 +134,44 @@ class BasicQuestions:
 
     rows: dict[str, tuple[tuple[str, ...], tuple[float, ...], float | None]]
     """Main question to (basic questions, scores, gap)."""
+    left_out: dict[str, int | None]
+    """Main question to the questions of the pool that ask the same and were left out."""
 
     @classmethod
     def read(cls, path: Path) -> BasicQuestions:
         rows = _read_json(path) if path.suffix == ".json" else _read_parquet(path)
-        return cls({main: (tuple(basic), tuple(scores), gap) for main, basic, scores, gap in rows})
+        return cls(
+            {main: (tuple(basic), tuple(scores), gap) for main, basic, scores, gap, _ in rows},
+            {main: left for main, *_, left in rows},
+        )
 
 
-def _read_parquet(path: Path) -> list[tuple[str, list[str], list[float], float | None]]:
+def _read_parquet(path: Path) -> list[tuple[str, list[str], list[float], float | None, int | None]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path, columns=list(COLUMNS[2:]), **PARQUET_READING)
+        table = pq.read_table(path, columns=[*COLUMNS[2:], "left_out"], **PARQUET_READING)
     except (OSError, pa.ArrowException) as error:
         raise DataError.at(path, "", f"this is not a basic question dataset ({error}).") from error
-    if table.column_names != list(COLUMNS[2:]):
+    if "left_out" not in table.column_names:
+        table = table.append_column("left_out", pa.nulls(len(table), pa.int64()))
+    if table.column_names != [*COLUMNS[2:], "left_out"]:
         raise DataError.at(path, "", f"a basic question dataset has the columns {', '.join(COLUMNS)}.")
     with reading(path, "Make it again with `pfungst rank`."):
-        columns = [table[name].to_pylist() for name in COLUMNS[2:]]
-        for row, (main, basic, scores, gap) in enumerate(zip(*columns, strict=True), start=1):
+        columns = [table[name].to_pylist() for name in table.column_names]
+        for row, (main, basic, scores, gap, left) in enumerate(zip(*columns, strict=True), start=1):
             numbers = [*scores, *([] if gap is None else [gap])]
             if not (isinstance(main, str) and all(isinstance(one, str) for one in basic)):
                 raise ValueError(f"row {row}: questions are text")
             if not all(isinstance(one, float) for one in numbers) or len(scores) != len(basic):
                 raise ValueError(f"row {row}: one score per basic question")
+            if not (left is None or isinstance(left, int)):
+                raise ValueError(f"row {row}: questions left out are counted")
     return list(zip(*columns, strict=True))
 
 
-def _read_json(path: Path) -> list[tuple[str, list[str], list[float], float | None]]:
+def _read_json(path: Path) -> list[tuple[str, list[str], list[float], float | None, int | None]]:
     try:
         content = json.loads(path.read_text("utf-8"))
         # Earlier versions wrote an object, with longer names.
@@ -161,6 +183,7 @@ def _read_json(path: Path) -> list[tuple[str, list[str], list[float], float | No
                 [str(one["question"]) for one in row[basic]],
                 [float(one["score"]) for one in row[basic]],
                 row.get("gap"),
+                row.get("left_out"),
             )
             for row in rows
             if row != 0
@@ -182,6 +205,8 @@ class Source:
     questions: list[MainQuestion]
     splits: dict[str, list[str]]
     """Of a data set with several splits: which were `taken`, and which `left`."""
+    examples: Sequence[Example] = ()
+    """What the questions are of."""
 
     @property
     def texts(self) -> list[str]:
@@ -245,7 +270,8 @@ def read_lines(path: Path) -> list[str]:
 def read_source(spec: str, kind: str = "all", limit: int | None = None) -> Source:
     """The questions of a data set, or of a text file with one per line; kind: `all` or `yes/no`."""
     data, examples = chosen(spec, Dataset("", []), kind)
-    return Source(spec, [main_question(example) for example in examples[:limit]], dict(data.notes.get("splits", {})))
+    questions = [main_question(example) for example in examples[:limit]]
+    return Source(spec, questions, dict(data.notes.get("splits", {})), examples[:limit])
 
 
 def main_question(example: Example) -> MainQuestion:
@@ -263,8 +289,12 @@ def build(
     progress: Progress = no_progress,
     also: Sequence[Path] = (),
     device: str | None = None,
+    known: Iterable[Example] = (),
 ) -> Path:
     """Rank the pool for all main questions and write a basic question dataset, to the files of `also` as well.
+
+    known: examples of main questions and pool, whose groups and programs say which questions ask the same
+    (`RankSettings.same`).
 
     Work is kept in OUT.parts until the file is complete, so a killed ranking goes on where it was. It is done where
     `pfungst.compute.working` says.
@@ -276,12 +306,15 @@ def build(
             raise PfungstError(f"{file}: a basic question dataset ends in .parquet or .json.")
     distinct = Pool.of(pool)
     texts = list(dict.fromkeys(one.text for one in main))
+    check_main(texts)
+    excluded = distinct.excluded(texts, settings.same, known, settings.keep_main_questions)
+    check_k(settings.k, len(distinct), max(map(len, excluded)))
     ranker = settings.make(device)
-    rank([texts[0]], distinct, ranker, k=settings.k, keep_main_questions=settings.keep_main_questions)  # fail early
-    version = _digest([texts, list(pool), asdict(settings), device, _fingerprint(ranker)])
+    ranker.top(texts[:1], distinct.questions, settings.k, excluded[:1], no_progress)  # fail early
+    version = _digest([texts, list(pool), asdict(settings), device, _fingerprint(ranker), excluded])
     parts = out.with_name(out.name + ".parts")
     shards = make_shards(split_range(len(texts), SHARD))
-    work = partial(_rank_part, texts=texts, pool=distinct, settings=settings, device=device)
+    work = partial(_rank_part, texts=texts, pool=distinct, excluded=excluded, settings=settings, device=device)
     if place_of_work().on == "local":
         files = run_shards(partial(work, progress=progress), shards, parts, version=version)
     else:
@@ -296,7 +329,8 @@ def build(
         np.concatenate([part[name] for part in loaded])[order] for name in ("indices", "scores", "gaps")
     )
     about = {**asdict(settings), "device": device, "pool": len(distinct), "encoder": _fingerprint(ranker)}
-    ranking = Ranking(indices, scores, gaps, ranker.name)
+    left_out = distinct.left_out(texts, excluded)[order]
+    ranking = Ranking(indices, scores, gaps, ranker.name, left_out=left_out)
     ranking.tell_unlike()
     for file in (*also, out):
         write_bqd(file, main, pool, ranking, about)
@@ -309,6 +343,7 @@ def _rank_part(
     *,
     texts: Sequence[str],
     pool: Pool,
+    excluded: Sequence[Sequence[int]],
     settings: RankSettings,
     device: str | None,
     prepared: npt.NDArray[Any] | None = None,
@@ -319,12 +354,12 @@ def _rank_part(
     start, stop, ranker = shard.payload["start"], shard.payload["stop"], settings.make(device)
     if prepared is not None and isinstance(ranker, SharingRanker):
         ranker.adopt(pool.questions, prepared)
-    ranking = rank(
-        texts[start:stop], pool, ranker, k=settings.k, keep_main_questions=settings.keep_main_questions,
-        progress=lambda what, done, total: progress("ranking", start + done, len(texts)),
+    indices, scores, gaps = ranker.top(
+        texts[start:stop], pool.questions, settings.k, excluded[start:stop],
+        lambda what, done, total: progress("ranking", start + done, len(texts)),
     )  # fmt: skip
     buffer = io.BytesIO()
-    np.savez(buffer, indices=ranking.indices, scores=ranking.scores, gaps=ranking.gaps)
+    np.savez(buffer, indices=pool.origin[indices], scores=scores, gaps=gaps)
     progress("ranking", stop, len(texts))
     return buffer.getvalue()
 
@@ -344,6 +379,7 @@ def lambda_study(
     lambdas: Sequence[float],
     progress: Progress,
     device: str | None = None,
+    known: Iterable[Example] = (),
 ) -> list[dict[str, float]]:
     """One row per lambda.
 
@@ -356,7 +392,7 @@ def lambda_study(
 
     distinct = Pool.of(pool)
     texts = list(dict.fromkeys(one.text for one in main))
-    excluded = distinct.excluded(texts)
+    excluded = distinct.excluded(texts, settings.same, known)
     base = Lasso(settings.encoder or None, LAMBDA, settings.tol, device)
     vectors, questions = base.unit(distinct.questions, progress), base.unit(texts, progress)
     tops: dict[float, Ints] = {}

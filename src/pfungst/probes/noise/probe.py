@@ -14,7 +14,7 @@ import math
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -32,10 +32,9 @@ from pfungst.core import (
     UsageError,
     Variant,
 )
-from pfungst.core.flips import normalise
 from pfungst.core.stats import Floats, compare_paired, holm, interval_of
 from pfungst.core.types import BEYOND, POINTS
-from pfungst.probes import measure
+from pfungst.probes import measure, reading
 from pfungst.probes.noise.appending import (
     PARTITIONS,
     THRESHOLDS,
@@ -48,11 +47,13 @@ from pfungst.probes.noise.appending import (
 )
 from pfungst.probes.noise.bqd import pool_questions
 from pfungst.probes.noise.ranked import RankingProbe
+from pfungst.probes.noise.ranking import Pool
+from pfungst.probes.noise.same import SAME
 from pfungst.scores.robustness import robustness
 
 SURE = 0.05
 """Of the corrected p-value of a pair of partitions, for its order to be certain."""
-KEEPS = "the answer: the main question stands unchanged at the front, so that a reader knows which one is meant"
+KEEPS = "the answer: the main question still stands first, and a reader knows which is meant (not yet shown to people)"
 CONTROLS = {
     "repeat": "the question itself again",
     "filler": "sentences that ask nothing",
@@ -60,6 +61,9 @@ CONTROLS = {
 }
 """Variants with as many words appended as the first partition has: what they cost is not due to the ranking."""
 FILLER = "This is only a remark. Nothing is asked here. It can be left aside. There is no more to it."
+Texts = npt.NDArray[np.object_]
+LEFT_OUT = "left out"
+"""Name of a trial's note: how many questions of the pool ask the same and were left out."""
 TYPES = (("other", "Other"), ("number", "Num"), ("yes/no", "Y/N"))
 
 
@@ -73,6 +77,9 @@ class Noise(RankingProbe):
     controls: str = "first"
     """Appended instead, with as many words: the question itself, sentences that ask nothing, random questions.
     `first`: as long as the first partition. `all`: random questions as long as each further partition, too. `none`."""
+    same: float = SAME
+    fit: bool = False
+    """Count only the questions that the player read whole, with whatever was appended."""
     name: str = "noise"
 
     def check_data(self, data: Dataset) -> None:
@@ -85,11 +92,11 @@ class Noise(RankingProbe):
     def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
         self.check_data(data)
         rankings = self.rankings(data)
-        pool = pool_questions(self.pool, data, self.pool_type, self.pool_limit) if self.controls != "none" else []
-        for number, example in enumerate(data.originals):
+        others = self._others(data) if self.controls != "none" else repeat(np.array([], dtype=object))
+        for number, (example, other) in enumerate(zip(data.originals, others, strict=False)):
             query = measure.clean_query(example)
             variants = [Variant("clean", query)]
-            notes: dict[str, object] = {}
+            notes: dict[str, object] = {LEFT_OUT: rankings[0][number].left_out}
             for ranker, rows in zip(self._rankers(), rankings, strict=True):
                 notes[ranker] = {"scores": rows[number].scores, "gap": rows[number].gap}
                 parts = split(rows[number].questions, self.partitions)
@@ -97,32 +104,39 @@ class Noise(RankingProbe):
                     noisy = replace(query, question=append(example.question, basic, self.words))
                     variants.append(Variant(name, noisy, level=level))
             ours = split(rankings[0][number].questions, self.partitions)
-            for name, text in self._controls(example, ours, pool, seed):
+            for name, text in self._controls(example, ours, other, seed):
                 control = replace(query, question=append(example.question, [text], self.words))
                 variants.append(Variant(name, control, role="control"))
             yield Trial(example.id, tuple(variants), KEEPS, notes)
 
+    def _others(self, data: Dataset) -> Iterator[Texts]:
+        """For each question those of the pool that ask for something else."""
+        pool = Pool.of(pool_questions(self.pool, data, self.pool_type, self.pool_limit))
+        questions = np.array(pool.questions, dtype=object)
+        for hidden in pool.excluded([example.question for example in data.originals], self.same, self.known(data)):
+            yield np.delete(questions, hidden)
+
     def _controls(
-        self, example: Example, parts: Sequence[Sequence[str]], pool: Sequence[str], seed: int
+        self, example: Example, parts: Sequence[Sequence[str]], others: Texts, seed: int
     ) -> Iterator[tuple[str, str]]:
-        """Name and text of each control of one question."""
+        """Name and text of each control of one question; others: what the random questions are drawn from."""
         if self.controls == "none":
             return
         lengths = [len(" ".join(part).split()) for part in parts]
         yield "repeat", _as_long([example.question], lengths[0])
         yield "filler", _as_long([FILLER], lengths[0])
-        others = [text for text in pool if normalise(text) != normalise(example.question)]
-        if not others:
+        if not len(others):
             raise ProbeError(
                 f"The pool has no question but {example.question!r:.80} to draw the control `random` from: name "
                 "another (pool=DATA), or ask without controls (controls=none)."
             )
         rng = np.random.default_rng([seed, zlib.crc32(example.id.encode())])
         for number, length in enumerate(lengths if self.controls == "all" else lengths[:1]):
-            drawn = [others[place] for place in rng.integers(len(others), size=length)]
+            drawn = others[rng.integers(len(others), size=length)].tolist()
             yield " ".join(["random", *([str(number + 1)] if number else [])]), _as_long(drawn, length)
 
     def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
+        trials, fitting = self._fitting(trials)
         clean = measure.accuracy(trials, "clean", seed)
         curves = [_Curve.of(ranker, self._variants(ranker), trials, seed) for ranker in self._rankers()]
         # Holm over all partitions of all rankers: one family.
@@ -133,17 +147,61 @@ class Noise(RankingProbe):
             noted = replace(curves[0].drops[0], note=controls.sentence())
             curves[0] = replace(curves[0], drops=[noted, *curves[0].drops[1:]])
         first = curves[0]
+        left_out = self._left_out(trials)
         tables = [_partition_table(curve, trials, self.pool_type, seed) for curve in curves]
+        tables[0] = replace(tables[0], note=f"{tables[0].note} {left_out}".strip())
         if len(curves) > 1:
             tables.append(_ranker_table(curves))
         if controls is not None:
             tables.insert(0, controls.table())
+        reads = reading.read(trials, str, seed)
+        if reads:
+            tables.insert(0 if controls is None else 1, reading.table(reads, "appended"))
+        else:
+            tables[0] = replace(tables[0], note=f"{tables[0].note} {reading.UNTOLD}".strip())
+        words = next((one.sentence() for one in reads if one.title == first.variants[0]), "")
+        said = " ".join(filter(None, (_verdict(self, clean, first, controls), words, fitting, left_out)))
         return Findings(
             self.name,
-            (clean, *(one for curve in curves for one in curve.findings()), *(controls.findings() if controls else ())),
-            _verdict(self, clean, first, controls), clean, first.levels[0], first.drops[0],
+            (
+                clean, *(one for curve in curves for one in curve.findings()),
+                *(controls.findings() if controls else ()), *reading.findings(reads),
+            ),
+            said, clean, first.levels[0], first.drops[0],
             tuple(tables), _figures(clean, curves), measure.worst(trials, "clean", first.variants[0]),
         )  # fmt: skip
+
+    def lost(self, trial: AnsweredTrial) -> float:
+        """What the drop is the mean of."""
+        first = self._variants(self._rankers()[0])[0]
+        return math.nan if self.fit and _is_cut(trial) else trial.scores[0] - trial.of(first)[1]
+
+    def _fitting(self, trials: Sequence[AnsweredTrial]) -> tuple[Sequence[AnsweredTrial], str]:
+        """The trials that count, and how many do not."""
+        if not self.fit:
+            return trials, ""
+        if not any(any(trial.readings) for trial in trials):
+            return trials, f"{reading.UNTOLD} So none was left out."
+        fits = [not _is_cut(trial) for trial in trials]
+        if not any(fits):
+            raise ProbeError(
+                f"The player reads none of the {len(fits):,} questions whole, with all that is appended: append fewer "
+                f"basic questions (k={self.partitions}), or ask without fit=yes. The answers are kept."
+            )
+        some = f"{fits.count(False):,} of {len(fits):,} questions were left out because the player did not read them "
+        return measure.chosen(trials, fits), f"{some}whole, with all that was appended."
+
+    def _left_out(self, trials: Sequence[AnsweredTrial]) -> str:
+        """How many questions of the pool were no noise; nothing where nobody counted."""
+        counts = [one.trial.notes[LEFT_OUT] for one in trials if one.trial.notes.get(LEFT_OUT) is not None]
+        if not counts or not (self.same or any(counts)):
+            return ""
+        some = sum(count > 0 for count in counts)
+        share = "" if self.ranked else f", or have at least {self.same:.0%} of the content words in common"
+        return (
+            f"Questions of the pool that ask the same (other wordings, the same program{share}) were left out: "
+            f"{sum(counts) / len(counts):.1f} on average, some for {some:,} of {len(counts):,} questions."
+        )
 
     def _rankers(self) -> list[str]:
         # A ranking that was given is one ranking, whoever made it.
@@ -152,6 +210,10 @@ class Noise(RankingProbe):
     def _variants(self, ranker: str) -> list[str]:
         prefix = f"{ranker} " if len(self._rankers()) > 1 else ""
         return [prefix + name for name in partition_names(self.partitions)]
+
+
+def _is_cut(trial: AnsweredTrial) -> bool:
+    return any(one is not None and one.cut > 0 for one in trial.readings)
 
 
 def _as_long(texts: Sequence[str], words: int) -> str:
@@ -366,7 +428,7 @@ def _verdict(probe: Noise, clean: Finding, curve: _Curve, controls: _Controls | 
     )
 
 
-HELPS = "the answer: the main question stands unchanged at the front of similar questions"
+HELPS = "the answer: the main question still stands first, before similar ones (not yet shown to people)"
 VARIANTS = ("clean", "1 BQ", "2 BQ", "3 BQ")
 
 

@@ -16,8 +16,12 @@ import numpy as np
 from pfungst.core import Dataset, Example, Probe, ProbeError, Progress, UsageError
 from pfungst.core.files import DAMAGE, cache_dir, write_atomic
 from pfungst.core.types import no_progress
-from pfungst.probes.noise.bqd import BasicQuestions, is_text, pool_questions
+from pfungst.probes.noise.bqd import BasicQuestions, chosen, is_text, pool_questions
 from pfungst.probes.noise.ranking import RANKERS, Pool, Ranking, RankSettings
+from pfungst.probes.noise.same import meanings
+
+ARRAYS = ("indices", "scores", "gaps", "left_out")
+"""Of a ranking that is kept on disk."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,8 @@ class Row:
     questions: tuple[str, ...]
     scores: list[float]
     gap: float | None
+    left_out: int | None
+    """Questions of the pool that were left out because they ask the same; None where nobody counted."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ class RankingProbe(RankSettings, Probe):
             return
         pool = Pool.of(pool_questions(self.pool, data, self.pool_type, self.pool_limit))
         main = [example.question for example in data.originals]
-        own = any(place is not None for place in pool.excluded(main, self.keep_main_questions))
+        own = any(pool.excluded(main, keep_main_questions=self.keep_main_questions))
         if len(pool) - own < self.k:
             raise ProbeError(
                 f"The pool {self.pool or data.name} has {len(pool) - own} distinct "
@@ -88,25 +94,42 @@ class RankingProbe(RankSettings, Probe):
             rows = [_from_dataset(Path(self.ranked), examples, self.k)]
         else:
             pool = pool_questions(self.pool, data, self.pool_type, self.pool_limit)
-            rows = [self._rank(ranker, examples, pool, progress) for ranker in self.rankers]
+            known = self.known(data)
+            rows = [self._rank(ranker, examples, pool, known, progress) for ranker in self.rankers]
         _latest = (self, data, rows)
         return rows
 
-    def _rank(self, ranker: str, examples: Sequence[Example], pool: Sequence[str], progress: Progress) -> list[Row]:
+    def known(self, data: Dataset) -> list[Example]:
+        """The examples of the pool and of the data, whose groups and programs say which questions ask the same."""
+        if not self.same:
+            return []
+        others = chosen(self.pool, data, self.pool_type)[1] if self.pool else []
+        return [*others, *data.whole]
+
+    def _rank(
+        self,
+        ranker: str,
+        examples: Sequence[Example],
+        pool: Sequence[str],
+        known: Sequence[Example],
+        progress: Progress,
+    ) -> list[Row]:
         """From the cache on disk where it holds exactly this ranking."""
         main = [example.question for example in examples]
         encoder = _encoder_name(ranker, self.encoder)
-        key = [main, pool, ranker, encoder, self.k, self.lam, self.tol, self.keep_main_questions]
+        key = [main, pool, ranker, encoder, self.k, self.lam, self.tol, self.keep_main_questions, self.same]
+        key.append(sorted((form, sorted(keys)) for form, keys in meanings(known).items()))
         path = cache_dir("rankings") / f"{hashlib.sha256(json.dumps(key).encode()).hexdigest()}.npz"
         ours = ranker in RANKERS.builtin  # nobody knows whether a third party's ranker is still the one that ranked
         ranking = _read(path, len(main), self.k, len(pool)) if ours else None
         if ranking is not None:
             ranking.tell_unlike()
         else:
-            ranking = replace(self, ranker=ranker).rank(main, pool, progress)
+            ranking = replace(self, ranker=ranker).rank(main, pool, progress, known=known)
             if ours:
                 buffer = io.BytesIO()
-                np.savez_compressed(buffer, indices=ranking.indices, scores=ranking.scores, gaps=ranking.gaps)
+                arrays = {name: getattr(ranking, name) for name in ARRAYS}
+                np.savez_compressed(buffer, **arrays)
                 write_atomic(path, buffer.getvalue())
         return _rows(ranking, pool)
 
@@ -115,8 +138,8 @@ _latest: tuple[RankingProbe, Dataset, list[list[Row]]] | None = None
 
 
 def _from_dataset(path: Path, examples: Sequence[Example], k: int) -> list[Row]:
-    stored = BasicQuestions.read(path).rows
-    rows = []
+    read = BasicQuestions.read(path)
+    stored, rows = read.rows, []
     for example in examples:
         if example.question not in stored:
             raise ProbeError(
@@ -125,7 +148,7 @@ def _from_dataset(path: Path, examples: Sequence[Example], k: int) -> list[Row]:
         basic, scores, gap = stored[example.question]
         if len(basic) < k:
             raise ProbeError(f"{path} has {len(basic)} basic questions for {example.question!r:.80}, fewer than {k}.")
-        rows.append(Row(basic[:k], list(scores[:k]), gap))
+        rows.append(Row(basic[:k], list(scores[:k]), gap, read.left_out[example.question]))
     return rows
 
 
@@ -140,7 +163,7 @@ def _encoder_name(ranker: str, encoder: str) -> str:
 def _read(path: Path, main: int, k: int, pool: int) -> Ranking | None:
     try:
         with np.load(path, allow_pickle=False) as stored:
-            kept = Ranking(stored["indices"], stored["scores"], stored["gaps"])
+            kept = Ranking(**{name: stored[name] for name in ARRAYS})
     except (*DAMAGE, zipfile.BadZipFile, zlib.error):
         return None
     whole = kept.indices.shape == (main, k) == kept.scores.shape and kept.gaps.shape == (main,)
@@ -148,7 +171,11 @@ def _read(path: Path, main: int, k: int, pool: int) -> Ranking | None:
 
 
 def _rows(ranking: Ranking, pool: Sequence[str]) -> list[Row]:
+    assert ranking.left_out is not None
+    left_out = ranking.left_out
     return [
-        Row(tuple(pool[i] for i in indices), scores.tolist(), None if np.isnan(gap) else float(gap))
-        for indices, scores, gap in zip(ranking.indices, ranking.scores, ranking.gaps, strict=True)
+        Row(tuple(pool[i] for i in indices), scores.tolist(), None if np.isnan(gap) else float(gap), left)
+        for indices, scores, gap, left in zip(
+            ranking.indices, ranking.scores, ranking.gaps, left_out.tolist(), strict=True
+        )
     ]

@@ -81,7 +81,7 @@ class Cosine(_Embedded):
     name: str = "cosine"
 
     def top(
-        self, main: Sequence[str], pool: Sequence[str], k: int, excluded: Sequence[int | None], progress: Progress
+        self, main: Sequence[str], pool: Sequence[str], k: int, excluded: Sequence[Sequence[int]], progress: Progress
     ) -> Top:
         from pfungst.text.metrics import best
 
@@ -91,8 +91,7 @@ class Cosine(_Embedded):
 
         def work(start: int) -> None:
             for row, similarity in enumerate(b[start : start + step] @ a.T, start=start):
-                if excluded[row] is not None:
-                    similarity[excluded[row]] = -np.inf
+                similarity[list(excluded[row])] = -np.inf
                 indices[row] = best(similarity, k)
                 scores[row] = similarity[indices[row]]
 
@@ -117,7 +116,7 @@ class Lasso(_Embedded):
     name: str = "lasso"
 
     def top(
-        self, main: Sequence[str], pool: Sequence[str], k: int, excluded: Sequence[int | None], progress: Progress
+        self, main: Sequence[str], pool: Sequence[str], k: int, excluded: Sequence[Sequence[int]], progress: Progress
     ) -> Top:
         from pfungst.lasso import top_k
 
@@ -126,7 +125,7 @@ class Lasso(_Embedded):
         return np.concatenate(indices), np.concatenate(scores), np.concatenate(gaps)
 
     def solutions(
-        self, main: Sequence[str], pool: Sequence[str], excluded: Sequence[int | None], progress: Progress
+        self, main: Sequence[str], pool: Sequence[str], excluded: Sequence[Sequence[int]], progress: Progress
     ) -> Iterator[Solution]:
         """The solved problems, batch after batch."""
         from pfungst.lasso import solve
@@ -175,7 +174,7 @@ class TextMetric:
     name: str
 
     def top(
-        self, main: Sequence[str], pool: Sequence[str], k: int, excluded: Sequence[int | None], progress: Progress
+        self, main: Sequence[str], pool: Sequence[str], k: int, excluded: Sequence[Sequence[int]], progress: Progress
     ) -> Top:
         from pfungst.text import top_pairs
 

@@ -5,32 +5,24 @@ ranking = rank(["How old is the car?"], pool)
 
 The papers' preprocessing: the pool holds unique questions, and a main question is never its own basic question;
 otherwise the LASSO puts all its weight on that one column and ranks the rest at random (Table 8 of
-Assessing the Robustness of VQA).
+Assessing the Robustness of VQA). With `same`, other questions that ask the same are left out, too.
 """
 
 from __future__ import annotations
 
 import logging
-import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core import PfungstError, Progress, UsageError
+from pfungst.core import Example, PfungstError, Progress, UsageError
 from pfungst.core.registry import Registry
 from pfungst.core.settings import option
 from pfungst.core.types import no_progress
-from pfungst.text.words import spelled
-
-
-def normalise(question: str) -> str:
-    """The form in which two questions count as the same: case, punctuation and spacing do not matter."""
-    text = unicodedata.normalize("NFKC", question).casefold()
-    # A question written without any letter or digit is still a question of its own.
-    return " ".join(spelled(text)) or text.strip()
+from pfungst.probes.noise.same import ContentWords, meanings, normalise
 
 
 @dataclass(frozen=True)
@@ -64,11 +56,38 @@ class Pool:
     def __len__(self) -> int:
         return len(self.questions)
 
-    def excluded(self, main: Sequence[str], keep_main_questions: bool = False) -> list[int | None]:
-        """For each main question the place of its own text in the pool, None where it does not occur."""
+    def excluded(
+        self, main: Sequence[str], same: float = 0, known: Iterable[Example] = (), keep_main_questions: bool = False
+    ) -> list[list[int]]:
+        """For each main question the places in the pool that it must not get.
+
+        Its own text; where `same` is above 0 also what asks the same: what the data sets of the `known` examples give
+        as another wording of it, or give the same program, and what has that share of its content words.
+        """
         if keep_main_questions:
-            return [None] * len(main)
-        return [self.forms.get(normalise(question)) for question in main]
+            return [[] for _ in main]
+        forms = [normalise(question) for question in main]
+        own = [{self.forms[form]} if form in self.forms else set() for form in forms]
+        if not same:
+            return [sorted(places) for places in own]
+        meaning = meanings(known)
+        by_meaning: dict[str, set[int]] = {}
+        for form, place in self.forms.items():
+            for key in meaning.get(form, ()):
+                by_meaning.setdefault(key, set()).add(place)
+        words = ContentWords.of(self.questions)
+        return [
+            sorted(
+                places.union(words.same(question, same), *(by_meaning.get(key, ()) for key in meaning.get(form, ())))
+            )
+            for question, form, places in zip(main, forms, own, strict=True)
+        ]
+
+    def left_out(self, main: Sequence[str], excluded: Sequence[Sequence[int]]) -> npt.NDArray[np.int64]:
+        """How many of the excluded places are not the main question's own."""
+        own = (self.forms.get(normalise(question)) for question in main)
+        counts = [len(places) - (mine in places) for mine, places in zip(own, excluded, strict=True)]
+        return np.array(counts, np.int64)
 
 
 log = logging.getLogger("pfungst.noise")
@@ -105,6 +124,9 @@ class Ranking:
     """(main,) certified relative duality gap; NaN for rankers that solve no problem."""
     ranker: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
+    left_out: npt.NDArray[np.int64] | None = None
+    """(main,) questions of the pool that were left out because they ask the same, beside the main question itself;
+    None where nobody counted."""
 
     def tell_unlike(self) -> None:
         """Say how many main questions resemble no question of the pool: their order means nothing."""
@@ -122,11 +144,11 @@ class Ranker(Protocol):
     def name(self) -> str: ...
 
     def top(
-        self, main: Sequence[str], pool: Sequence[str], k: int, excluded: Sequence[int | None], progress: Progress
+        self, main: Sequence[str], pool: Sequence[str], k: int, excluded: Sequence[Sequence[int]], progress: Progress
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Indices into `pool` (main, k), scores (main, k), gaps (main,). `excluded[i]` must not appear in row i.
+        """Indices into `pool` (main, k), scores (main, k), gaps (main,).
 
-        Ties go to the smaller index.
+        The places `excluded[i]` must not appear in row i. Ties go to the smaller index.
         """
         ...
 
@@ -169,17 +191,29 @@ class RankSettings:
     """Relative duality gap to which the LASSO is certified."""
     keep_main_questions: bool = False
     """Leave a main question in its own pool: no preprocessing, as in Table 8 of the journal paper."""
+    same: float = 0.0
+    """Leave out of a main question's pool what asks the same: other wordings of it, its program, and what asks for the
+    same kind of thing with at least this share of content words in common. 0: only its own text, as in the papers."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.same <= 1:
+            raise UsageError(f"same is {self.same:g}, but a share of content words lies between 0 and 1.")
 
     def make(self, device: str | None = None) -> Ranker:
         """The ranker of these settings; device: where the LASSO is solved."""
         return get_ranker(self.ranker, encoder=self.encoder or None, lam=self.lam, tol=self.tol, device=device)
 
     def rank(
-        self, main: Sequence[str], pool: Sequence[str], progress: Progress = no_progress, device: str | None = None
+        self,
+        main: Sequence[str],
+        pool: Sequence[str],
+        progress: Progress = no_progress,
+        device: str | None = None,
+        known: Iterable[Example] = (),
     ) -> Ranking:
         """As `rank`; main questions that resemble no question of the pool are counted, and told."""
         settings = {one.name: getattr(self, one.name) for one in fields(RankSettings)}
-        ranking = rank(main, pool, device=device, progress=progress, **settings)
+        ranking = rank(main, pool, device=device, progress=progress, known=known, **settings)
         ranking.tell_unlike()
         return ranking
 
@@ -192,6 +226,7 @@ def rank(
     *,
     device: str | None = None,
     progress: Progress = no_progress,
+    known: Iterable[Example] = (),
     **settings: Any,
 ) -> Ranking:
     """The k basic questions of the pool for every main question.
@@ -199,19 +234,18 @@ def rank(
     pool: questions to rank; a `Pool` where several calls share one.
     ranker: `lasso`, `cosine`, `bleu1` .. `bleu4`, `rouge`, `cider`, `meteor`, a third party's, or a Ranker.
     encoder: name or encoder for `lasso` and `cosine`; the embedded default if None.
-    settings: k, lam, tol and keep_main_questions, as in `RankSettings`.
+    known: examples of main questions and pool, whose groups and programs say which questions ask the `same`.
+    settings: k, lam, tol, keep_main_questions and same, as in `RankSettings`.
     """
     if isinstance(main, str):
         raise PfungstError("The main questions must be a list, not one string.")
-    for place, question in enumerate(main):
-        if not isinstance(question, str) or not question.strip():
-            raise PfungstError(f"Main question number {place} is empty or not text.")
+    check_main(main)
     wanted = RankSettings(ranker if isinstance(ranker, str) else ranker.name, encoder, **settings)
     chosen = wanted.make(device) if isinstance(ranker, str) else ranker
     distinct = pool if isinstance(pool, Pool) else Pool.of(pool)
     texts = list(dict.fromkeys(main))  # real data repeats a third of its questions
-    excluded = distinct.excluded(texts, wanted.keep_main_questions)
-    _check_k(wanted.k, len(distinct), any(place is not None for place in excluded))
+    excluded = distinct.excluded(texts, wanted.same, known, wanted.keep_main_questions)
+    check_k(wanted.k, len(distinct), max(map(len, excluded), default=0))
     indices, scores, gaps = chosen.top(texts, distinct.questions, wanted.k, excluded, progress)
     row = {text: number for number, text in enumerate(texts)}
     rows = np.asarray([row[text] for text in main], dtype=np.int64)
@@ -225,15 +259,25 @@ def rank(
             name: value if isinstance(value, str | int | float | None) else str(getattr(value, "name", value))
             for name, value in used.items()
         },
+        distinct.left_out(texts, excluded)[rows],
     )
 
 
-def _check_k(k: int, size: int, some_excluded: bool) -> None:
+def check_main(main: Sequence[str]) -> None:
+    """Refuse a main question that says nothing."""
+    for place, question in enumerate(main):
+        if not isinstance(question, str) or not question.strip():
+            raise PfungstError(f"Main question number {place} is empty or not text.")
+
+
+def check_k(k: int, size: int, excluded: int) -> None:
+    """excluded: most places that a main question must not get."""
     if k < 1:
         raise UsageError(f"k must be at least 1, not {k}.")
-    usable = size - some_excluded
+    usable = size - excluded
     if k > usable:
-        own = " in addition to the main question itself" if some_excluded else ""
+        own = " in addition to the main question itself" if excluded else ""
+        own += " and what asks the same" if excluded > 1 else ""
         raise PfungstError(
             f"The pool has {usable} distinct question{'' if usable == 1 else 's'}{own}, "
             f"fewer than the {k} asked for. Give a larger pool or a smaller k."
@@ -243,7 +287,7 @@ def _check_k(k: int, size: int, some_excluded: bool) -> None:
 _THINGS = ("car", "truck", "cat", "dog", "table", "phone", "tree", "boat")
 _POOL = [f"{start} {thing}?" for thing in _THINGS for start in ("How old is the", "What color is the", "Where is the")]
 _MAIN = ["How old is the bicycle?", _POOL[3], "Is there a dog on the table?"]
-_EXCLUDED = [None, 3, None]
+_EXCLUDED: list[list[int]] = [[], [3, 5], []]
 _K = 5
 
 
@@ -272,8 +316,8 @@ def check_ranker(ranker: Ranker) -> list[str]:
         problems.append("The indices must be whole numbers that name places in the pool.")
     if any(len(set(row.tolist())) < _K for row in indices):
         problems.append("A pool question is ranked twice for one main question.")
-    if _EXCLUDED[1] in indices[1]:
-        problems.append("The excluded question (the main question itself) was ranked.")
+    if set(_EXCLUDED[1]) & set(indices[1].tolist()):
+        problems.append("An excluded question (the main question itself, or what asks the same) was ranked.")
     if not np.isfinite(scores).all() or (np.diff(scores) > 0).any():
         problems.append("The scores must be known numbers, best first.")
     if not np.array_equal(indices, again):

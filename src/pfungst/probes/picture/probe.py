@@ -7,15 +7,12 @@ Benchmarking Neural Network Robustness to Common Corruptions and Perturbations (
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -36,14 +33,13 @@ from pfungst.core import (
     Trial,
     UsageError,
     Variant,
-    read_config,
 )
 from pfungst.core.images import as_rgb
 from pfungst.core.registry import Registry
 from pfungst.core.stats import Floats, jackknife
 from pfungst.core.types import POINTS
 from pfungst.probes import measure
-from pfungst.probes.measure import MEAN, Cells, Effect, Sheet, bars, effects_of, failures, largest_drop, lost
+from pfungst.probes.measure import Cells, Effect, Sheet, bars, effects_of, failures, largest_drop, lost
 from pfungst.probes.picture.kernels import Pixels
 from pfungst.probes.picture.operations import SEVERITIES, Operation, made_later, topics
 from pfungst.probes.picture.redrawn import Stage
@@ -85,8 +81,6 @@ class Picture(Probe):
     """What is done to the image, joined by +: jpeg+blur."""
     severities: tuple[int, ...] = SEVERITIES
     """How much of it, from 1 to 5, joined by +."""
-    reference: str = ""
-    """Run folder of a player whose drops this one's are compared with."""
     name: str = "picture"
 
     def __post_init__(self) -> None:
@@ -102,9 +96,7 @@ class Picture(Probe):
             OPERATIONS.get(one)
 
     def check_data(self, data: Dataset) -> None:
-        """Whether there are images to disturb; with a reference, whether it can be read."""
-        if self.reference:
-            reference_drops(Path(self.reference), self.severities)
+        """Whether there are images to disturb."""
         if all(example.image is None for example in data):
             raise ProbeError(
                 f"The probe picture disturbs images, but none of the {len(data)} examples of {data.name} has one. "
@@ -139,9 +131,8 @@ class Picture(Probe):
         yield replace(held, notes={**held.notes, "left out": lost}) if lost else held
 
     def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
-        drops = reference_drops(Path(self.reference), self.severities) if self.reference else None
         about = {name: OPERATIONS.get(name).about for name in self.operations}
-        return read(self.name, trials, about, self.severities, drops, seed)
+        return read(self.name, trials, about, self.severities, seed)
 
     def lost(self, trial: AnsweredTrial) -> float:
         """What the drop is the mean of."""
@@ -207,10 +198,9 @@ def read(
     trials: Sequence[AnsweredTrial],
     about: Mapping[str, str],
     severities: Sequence[int],
-    reference: Mapping[str, float] | None,
     seed: int,
 ) -> Findings:
-    """The findings; `about` names the operations and says what they do, `reference` has another player's drops."""
+    """The findings; `about` names the operations and says what they do."""
     sheet = Sheet.of(trials, operation_of, lambda trial, variant: int(variant.rpartition(" ")[2]))
     operations = effects_of({one: sheet.headings[one] for one in about if one in sheet.headings}, seed)
     clean, disturbed, drop, changed, worst = sheet.all.summary(trials, seed)
@@ -222,7 +212,7 @@ def read(
         for one in operations
         if not math.isnan(halves[one.name])
     ]
-    mean_drop, relative = _mean_drops(sheet, list(halves), reference)
+    mean_drop = _mean_drop([sheet.headings[one] for one in halves])
     levels = sorted(severities)
     table = measure.table_of(
         "By operation",
@@ -240,11 +230,11 @@ def read(
         "half of that. A severity that the contract refuses for some questions is measured on the others.",
     )
     rows = (
-        clean, disturbed, drop, mean_drop, *relative, changed, worst, *accuracies.values(), *drops,
+        clean, disturbed, drop, mean_drop, changed, worst, *accuracies.values(), *drops,
         *(one.changes for one in operations), *found_halves,
     )  # fmt: skip
     figures = (bars("Drop under every operation", drops), *_curves(sheet, operations, accuracies, clean, levels, seed))
-    verdict = _verdict(clean, disturbed, drop, drops, worst, halves, relative)
+    verdict = _verdict(clean, disturbed, drop, drops, worst, halves)
     return Findings(name, rows, verdict, clean, disturbed, drop, (table, *_refusals(trials)), figures, failures(trials))
 
 
@@ -276,47 +266,11 @@ def half_at(variants: Mapping[str, Cells], operation: str, severities: Sequence[
     return math.nan
 
 
-def reference_drops(run: Path, severities: Sequence[int]) -> dict[str, float]:
-    """The drop under every operation of the player of another run."""
-    probes = {one["name"]: one.get("settings", {}) for one in read_config(run)["probes"]}
-    if "picture" not in probes:
-        raise UsageError(f"The reference {run} did not run the probe picture. Name a run folder that did.")
-    theirs = sorted(probes["picture"].get("severities", ()))
-    if theirs != sorted(severities):
-        raise UsageError(
-            f"The reference {run} was asked at the severities {'+'.join(map(str, theirs))}, not "
-            f"{'+'.join(map(str, sorted(severities)))}: drops at other severities cannot be compared."
-        )
-    path = run / "findings.json"
-    try:
-        told: Any = json.loads(path.read_text("utf-8"))
-        (found,) = [one for one in told["findings"] if one["probe"] == "picture"]
-        drops = {row["condition"]: row["value"] for row in found["rows"] if row["name"] == "drop"}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"{path} has no findings of the probe picture ({error}). Finish that exam first.") from error
-    return {name: float(value) for name, value in drops.items() if name != MEAN and value is not None}
-
-
 # --- by operation and severity ----------------------------------------------------------------------------------------
 
 
-def _mean_drops(
-    cells: Sheet[int], present: Sequence[str], reference: Mapping[str, float] | None
-) -> tuple[Finding, list[Finding]]:
-    """The mean of the operations' drops, as in ImageNet-C; and relative to the reference over those that both have."""
-    mean = _mean_drop([cells.headings[one] for one in present], "mean corruption drop", 1.0)
-    shared = [one for one in present if reference is not None and one in reference]
-    if reference is None or not shared:
-        return mean, []
-    theirs = sum(reference[one] for one in shared) / len(shared)
-    if theirs <= 0:  # a reference that loses nothing is no measure
-        return mean, [Finding("relative drop", math.nan, mean.n, how="the reference loses nothing", unit="times")]
-    ours = _mean_drop([cells.headings[one] for one in shared], "relative drop", 1 / theirs)
-    return mean, [replace(ours, unit="times", condition=f"{len(shared)} operations")]
-
-
-def _mean_drop(some: Sequence[Cells], name: str, factor: float) -> Finding:
-    """The mean of several drops."""
+def _mean_drop(some: Sequence[Cells]) -> Finding:
+    """The mean of the operations' drops, as in ImageNet-C."""
     names = dict.fromkeys(cluster for cell in some for cluster in cell.clusters)
     labels = {cluster: at for at, cluster in enumerate(names)}
     sums, counts = np.zeros((len(some), len(labels))), np.zeros((len(some), len(labels)))
@@ -327,9 +281,8 @@ def _mean_drop(some: Sequence[Cells], name: str, factor: float) -> Finding:
         sums[row] = np.bincount(codes[known], weights=lost[known], minlength=len(labels))
         counts[row] = np.bincount(codes[known], minlength=len(labels))
     found = jackknife(np.vstack([sums, counts]).T, counts.sum(0), _mean_of_means, bounds=(-1.0, 1.0))
-    scaled = {end: factor * getattr(found, end) for end in ("value", "low", "high", "at_least", "at_most")}
     n = max((len(cell.scores) for cell in some), default=0)
-    return measure.finding(name, replace(found, **scaled, n=n), unit=POINTS)
+    return measure.finding("mean corruption drop", replace(found, n=n), unit=POINTS)
 
 
 def _mean_of_means(sums: Floats) -> Floats:
@@ -394,7 +347,6 @@ def _verdict(
     drops: Sequence[Finding],
     worst: Finding,
     halves: Mapping[str, float],
-    relative: Sequence[Finding],
 ) -> str:
     told = (
         f"Disturbed images cost {measure.with_interval(drop)} of accuracy ({measure.percent(clean.value)} to "
@@ -405,7 +357,4 @@ def _verdict(
     fallen = [f"{one} (severity {value:.1f})" for one, value in halves.items() if not math.isnan(value)]
     if fallen:
         told += f" Accuracy falls by half under {', '.join(fallen)}."
-    for one in relative:
-        if not math.isnan(one.value):
-            told += f" That is {one.value:.2f} [{one.low:.2f}, {one.high:.2f}] times what the reference loses."
     return told

@@ -35,11 +35,11 @@ from pfungst.probes.rephrase.results import (
     VALIDATED,
     WORDINGS,
     check_judged,
-    compared,
     noted,
     read_validated,
     stability_rows,
     validated_rows,
+    word_rows,
     wording_rows,
 )
 
@@ -137,7 +137,7 @@ class Rephrase(Probe):
         scores = [self._consensus(k, right, groups, seed) for k in range(1, largest + 1)]
         original = measure.accuracy(trials, "clean", seed)
         everyone = measure.clusters(trials)
-        _, _, rep, drop = compared([(one, range(1, len(one.scores))) for one in trials], "rephrasings", seed)
+        _, _, rep, drop = measure.compared([(one, range(1, len(one.scores))) for one in trials], "rephrasings", seed)
         agreed = measure.mean("agreement", [agreement(one) for one in trials], everyone, seed)
         consistency = measure.mean("correct-consistency", [_pairs_alike(row) for row in right], groups, seed)
         flips = measure.mean("any-flip rate", [_flips(one) for one in trials], everyone, seed)
@@ -161,10 +161,12 @@ class Rephrase(Probe):
         told, kinds = wording_rows(trials, seed)
         trust, stable = stability_rows(trials, seed)
         people, judged, said = validated_rows(trials, seed)
+        by_words, read, words = word_rows(trials, seed)
         return Findings(
-            self.name, (*scores, original, rep, drop, agreed, consistency, flips, worst, *kinds, *judged, *stable),
-            _verdict(original, rep, drop, scores, flips) + said, original, rep, drop,
-            tuple(one for one in (table, told, people, more, trust) if one is not None), (figure,),
+            self.name,
+            (*scores, original, rep, drop, agreed, consistency, flips, worst, *kinds, *read, *judged, *stable),
+            f"{_verdict(original, rep, drop, scores, flips)} {words}{said}", original, rep, drop,
+            tuple(one for one in (table, told, by_words, people, more, trust) if one is not None), (figure,),
             failures(trials),
         )  # fmt: skip
 

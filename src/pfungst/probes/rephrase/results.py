@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from pfungst.core import AnsweredTrial, DataError, Dataset, Finding, ProbeError, Table, Trial
+from pfungst.core import AnsweredTrial, DataError, Dataset, Finding, ProbeError, Reading, Table, Trial
 from pfungst.core.flips import alike
 from pfungst.core.stats import Floats, Labels, resampled
-from pfungst.probes import measure
+from pfungst.probes import measure, reading
 from pfungst.probes.rephrase.generators import plain
 from pfungst.rows import cells
 from pfungst.rows.fields import Bad
@@ -30,7 +30,8 @@ from pfungst.scores.selective import RISKS
 
 WORDINGS = "wordings"
 """Name of a trial's note: the wording of every variant, in order."""
-TITLES = {"train": "seen wordings", "heldout": "held-out wordings"}
+ALL_WORDINGS = "all rephrasings"
+TITLES = {"train": "seen wordings", "heldout": "held-out wordings", "forms": "new forms of seen words"}
 
 
 def wording_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table | None, tuple[Finding, ...]]:
@@ -49,7 +50,7 @@ def wording_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table | No
         ]
         if not some:
             continue
-        count, first, accuracy, drop = compared(some, title, seed)
+        count, first, accuracy, drop = measure.compared(some, title, seed)
         rows.append((title, count, len(some), first, accuracy, drop))
         found += [accuracy, drop]
     if not rows:
@@ -58,28 +59,56 @@ def wording_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table | No
         "Seen and held-out wordings",
         ("rephrasings", "how many", "groups", "accuracy of their originals", "accuracy", "drop"),
         tuple(rows),
-        "Seen: worded as the training questions of the data set are. Held-out: in words and sentences kept from them.",
+        "Seen: worded as the training questions of the data set are. Held-out: in words and sentences kept from them. "
+        "New forms: in sentences kept from them, but in their words.",
     )
     return table, tuple(found)
 
 
-def compared(
-    some: Sequence[tuple[AnsweredTrial, Sequence[int]]], title: str, seed: int
-) -> tuple[int, Finding, Finding, Finding]:
-    """How many rephrasings, accuracy of the originals, accuracy of the rephrasings, drop.
-
-    some: groups, each with the places of those of its rephrasings that count
-    """
-    groups = measure.clusters([one for one, _ in some])
-    scores, settled = (
-        [sum(row[at] for at in places) / len(places) for row, (_, places) in zip(rows, some, strict=True)]
-        for rows in ([one.scores for one, _ in some], [measure.settled(one) for one, _ in some])
+def word_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table | None, tuple[Finding, ...], str]:
+    """Accuracy and loss of the rephrasings whose words the player all knows, and of the others, for either kind of
+    wording; nothing where the player does not tell."""
+    every = list(reading.told(trials))
+    if not every:
+        return None, (), reading.UNTOLD
+    (read,) = reading.read(trials, lambda _: ALL_WORDINGS, seed)
+    of_kind: dict[str, list[reading.Part]] = {}
+    for kind, title in TITLES.items():
+        of_kind[title] = [(one, some) for one, places in every if (some := _worded(one, places, kind))]
+    rows: list[tuple[object, ...]] = []
+    found: list[Finding] = list(reading.findings([read]))
+    said: list[str] = []
+    for title, worded in (of_kind | {ALL_WORDINGS: every}).items():
+        for words, fits in (("all words known", _known), ("some word unknown", _unknown)):
+            part = list(reading.parts(worded, fits))
+            if not part:
+                continue
+            count, first, accuracy, drop = measure.compared(part, f"{title}, {words}", seed)
+            rows.append((title, words, count, len(part), first, accuracy, drop))
+            found += [accuracy, drop]
+            if title == ALL_WORDINGS:
+                said.append(f"{measure.with_interval(accuracy)} where {words} ({count:,} of them)")
+    table = Table(
+        "Known and unknown words",
+        ("rephrasings", "words", "how many", "groups", "accuracy of their originals", "accuracy", "drop"),
+        tuple(rows),
+        "Unknown: the player has no entry of its own for it. Every row is compared with the originals of its own "
+        f"groups. Cut because they are longer than the player reads: {measure.percent(read.cut.value)}.",
     )
-    original = [one.scores[0] for one, _ in some]
-    accuracy = measure.mean("accuracy", scores, groups, seed, title)
-    drop = measure.difference("drop", original, scores, groups, seed, title, (original, settled))
-    first = measure.mean("accuracy", original, groups, seed, f"originals of {title}")
-    return sum(len(row) for _, row in some), first, accuracy, drop
+    return table, tuple(found), f"Of the rephrasings it answers correctly {', '.join(said)}."
+
+
+def _worded(trial: AnsweredTrial, places: Sequence[int], kind: str) -> list[int]:
+    names = trial.trial.notes.get(WORDINGS)
+    return [at for at in places if names and names[at] == kind]
+
+
+def _known(one: Reading) -> bool:
+    return one.unknown == 0
+
+
+def _unknown(one: Reading) -> bool:
+    return one.unknown > 0
 
 
 FILE = "validated.jsonl"
@@ -187,7 +216,7 @@ def validated_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table | 
         some = [(one, places) for one, places in some if places]
         if not some:
             continue
-        count, first, accuracy, drop = compared(some, title, seed)
+        count, first, accuracy, drop = measure.compared(some, title, seed)
         rows.append((title, count, len(some), shares[field] if field else "", first, accuracy, drop))
         losses[title] = drop
         if title != ALL:  # all rephrasings have their findings already

@@ -6,13 +6,11 @@ question is typed.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from operator import attrgetter, itemgetter
-from pathlib import Path
 
 from pfungst.core import (
     AnsweredTrial,
@@ -29,7 +27,7 @@ from pfungst.core import (
 )
 from pfungst.core.registry import Registry
 from pfungst.core.types import POINTS
-from pfungst.probes import measure
+from pfungst.probes import measure, reading
 from pfungst.probes.measure import (
     Sheet,
     bars,
@@ -51,7 +49,6 @@ EDITS = Registry(
         for name in ("typo", "upper", "lower", "unmarked", "marks", "contraction", "spelling", "filler", "polite")
     },
 )
-TRANSLATION = "translation"
 TOUCHED = "touched"
 """Name of a trial's note: characters touched, by variant."""
 BINS = ((1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 32), (33, math.inf))
@@ -68,12 +65,10 @@ class Surface(Probe):
 
     edits: tuple[str, ...] = tuple(EDITS.builtin)
     """What is done to the question, joined by +: typo+upper."""
-    translations: str = ""
-    """JSON file with the questions in another language, id to question."""
     name: str = "surface"
 
     def __post_init__(self) -> None:
-        if len(self._edits) != len(self.edits) or not (self.edits or self.translations):
+        if len(self._edits) != len(self.edits) or not self.edits:
             raise UsageError("The edits of the probe surface are different names, joined by +; name at least one.")
 
     @cached_property
@@ -81,18 +76,7 @@ class Surface(Probe):
         """The edits by name."""
         return {name: EDITS.get(name) for name in self.edits}
 
-    def check_data(self, data: Dataset) -> None:
-        """Whether the translations can be read and belong to the data."""
-        if self.translations:
-            known = read_translations(self.translations)
-            if not any(example.id in known for example in data):
-                raise ProbeError(
-                    f"{self.translations} has {len(known)} questions, but none for an id of {data.name}, such as "
-                    f"{data[0].id!r}."
-                )
-
     def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
-        self.check_data(data)
         found = False
         for example in data:
             trial = self._trial(example, seed)
@@ -106,10 +90,7 @@ class Surface(Probe):
             )
 
     def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
-        about = {name: edit.about for name, edit in self._edits.items()}
-        if self.translations:
-            about[TRANSLATION] = "in another language; choices stay"
-        return read(self.name, trials, about, seed)
+        return read(self.name, trials, {name: edit.about for name, edit in self._edits.items()}, seed)
 
     def lost(self, trial: AnsweredTrial) -> float:
         """What the drop is the mean of."""
@@ -131,33 +112,6 @@ class Surface(Probe):
                 text = edit(question, Draws(f"{seed} {name} {level} {example.id}"), level)
                 if text is not None and text.strip():
                     yield (name, None, text) if len(edit.levels) == 1 else (f"{name} {level}", level, text)
-        if self.translations:
-            told = read_translations(self.translations).get(example.id)
-            if told is not None and told != example.question:
-                yield TRANSLATION, None, told
-
-
-def read_translations(file: str) -> Mapping[str, str]:
-    """Id to question, from a JSON file."""
-    try:
-        modified = Path(file).stat().st_mtime_ns
-    except OSError as error:
-        raise UsageError(f"The translations {file} cannot be read ({error.strerror}).") from error
-    return _translations(file, modified)
-
-
-@lru_cache(maxsize=4)
-def _translations(file: str, modified: int) -> Mapping[str, str]:
-    try:
-        told = json.loads(Path(file).read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"The translations {file} are not a JSON file ({error}).") from error
-    if not isinstance(told, dict):
-        raise UsageError(f"{file} must hold one JSON object, ids to questions, not a {type(told).__name__}.")
-    for name, text in told.items():
-        if not isinstance(text, str) or not text.strip():
-            raise UsageError(f"{file}, id {name!r}: the question must be a text, not {text!r:.60}.")
-    return told
 
 
 # --- answers, read --------------------------------------------------------------------------------------------------
@@ -198,15 +152,20 @@ def read(name: str, trials: Sequence[AnsweredTrial], about: Mapping[str, str], s
         },
         "Insertions, deletions and replacements of characters, over all edits.",
     )
+    reads = reading.read(trials, heading_of, seed, every="all edits")
+    words = reads[-1].sentence() if reads else reading.UNTOLD
     rows = (
         clean, disturbed, drop, changed, worst, *(one.accuracy for one in edits), *drops,
         *(one.changes for one in edits), *(one.accuracy for one in lengths), *(one.drop for one in lengths),
+        *reading.findings(reads),
     )  # fmt: skip
     line = measure.series("drop", [one.name for one in lengths], [one.drop for one in lengths])
     curve = Figure("Drop by characters touched", "line", (line,), "characters touched", "drop, points", POINTS)
+    tables = (by_edit, by_characters, *([reading.table(reads, "edit")] if reads else []))
+    verdict = f"{_verdict(clean, disturbed, drop, drops, changed, worst, order)} {words}"
     return Findings(
-        name, rows, _verdict(clean, disturbed, drop, drops, changed, worst, order), clean, disturbed, drop,
-        (by_edit, by_characters), (bars("Drop under every edit", drops), curve), failures(trials),
+        name, rows, verdict, clean, disturbed, drop, tables, (bars("Drop under every edit", drops), curve),
+        failures(trials),
     )  # fmt: skip
 
 

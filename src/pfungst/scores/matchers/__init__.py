@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from pfungst.core import PfungstError
 from pfungst.core.registry import Registry
-from pfungst.scores.matchers.words import kind_of
+from pfungst.scores.matchers.words import answer_kind
 
 Matcher = Callable[[str, Sequence[str], str], str | None]
 """A function of the reply, the choices (empty: an open question) and the kind of answer the data set expects."""
@@ -57,7 +57,7 @@ def read(reply: str, choices: Sequence[str] = (), kind: str = "", matcher: str =
     >>> read("It is red or blue.", ["red", "blue"]) is None
     True
     """
-    answer = get_matcher(matcher)(reply, tuple(choices), kind_of(kind))
+    answer = get_matcher(matcher)(reply, tuple(choices), answer_kind(kind))
     if answer is None or not answer.strip():
         return None
     if choices and answer not in choices:
@@ -65,4 +65,4 @@ def read(reply: str, choices: Sequence[str] = (), kind: str = "", matcher: str =
     return answer
 
 
-__all__ = ["MATCHERS", "Matcher", "get_matcher", "kind_of", "read"]
+__all__ = ["MATCHERS", "Matcher", "get_matcher", "answer_kind", "read"]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pfungst.scores.matchers.choosing import choose
 from pfungst.scores.matchers.options import Options
 from pfungst.scores.matchers.reply import CUE, LEAD, REFUSAL, REVISION, WEAK_REVISION, ends, marked, plain, said
-from pfungst.scores.matchers.words import kind_of, listed, read_number, sentences
+from pfungst.scores.matchers.words import answer_kind, listed, read_number, sentences
 
 _WORDS = {
     **dict.fromkeys(
@@ -291,7 +291,7 @@ def lenient(reply: str, choices: Sequence[str], kind: str) -> str | None:
     A wrong reading is far worse than none: two options, a letter with the text of another option, a range of numbers,
     a refusal, or thinking that never ended are unread. See docs/reference/matchers.md for what is read.
     """
-    kind = kind_of(kind)
+    kind = answer_kind(kind)
     if choices:
         return _choice(reply, tuple(choices))
     if kind == "yes/no":

@@ -89,7 +89,7 @@ def labels(count: int) -> list[str]:
     return [chr(65 + index) for index in range(min(count, 26))]
 
 
-def kind_of(word: str) -> str:
+def answer_kind(word: str) -> str:
     """`yes/no`, `number`, `other`, or empty for anything else, `choice` included: the choices say that."""
     text = " ".join(word.casefold().replace("_", " ").split())
     return _KINDS.get(text) or _KINDS.get(text.replace("-", " "), "")

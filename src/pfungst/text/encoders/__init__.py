@@ -15,15 +15,11 @@ _HOMES = {
     "MiniLM": "sentence_transformers",
     "SentenceTransformer": "sentence_transformers",
     "SkipThoughts": "skip_thoughts",
-    "SkipThoughtsConfig": "training",
     "TfIdf": "word_vectors",
     "WordVectors": "word_vectors",
     "check_encoder": "base",
     "get_encoder": "vectors",
-    "list_encoders": "vectors",
     "load_published": "skip_thoughts",
-    "read_corpus": "training",
-    "train_skip_thoughts": "training",
 }
 """Public name -> module that defines it."""
 

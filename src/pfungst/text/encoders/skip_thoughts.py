@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pfungst.core import DataError
-from pfungst.core.files import write_atomic
-from pfungst.core.seal import read_sealed, seal
+from pfungst.core.seal import read_sealed
 from pfungst.core.threads import Workers, threads
 from pfungst.text.encoders.base import (
     MAX_WORDS,
@@ -37,7 +36,6 @@ from pfungst.text.encoders.base import (
     gram_buckets,
     unit_rows,
 )
-from pfungst.text.encoders.word_vectors import WordVectors
 
 if TYPE_CHECKING:
     import torch
@@ -187,7 +185,7 @@ class Part:
 class SkipThoughts:
     """A skip-thoughts encoder: the vectors of its parts (uni-skip, bi-skip), each of length 1, side by side.
 
-    Use `SkipThoughts.load`, `load_published` or `train_skip_thoughts` to get one.
+    Use `SkipThoughts.load` or `load_published` to get one.
     """
 
     parts: tuple[Part, ...]
@@ -199,8 +197,6 @@ class SkipThoughts:
     """Row for words that are not in the vocabulary, where `grams` is None."""
     grams: FloatArray | None = None
     """(buckets, e) vectors of letter n-grams; an unknown word is the mean of its own. Only with one shared table."""
-    end: int | None = None
-    """Row of an end-of-sentence word that is appended to every sentence; None appends nothing."""
     reset_after: bool = True
     name: str = "skip-thoughts"
     source: str = ""
@@ -221,17 +217,14 @@ class SkipThoughts:
     def fingerprint(self) -> str:
         # The two implementations agree to about 1e-6, which is not the same bytes.
         how = "numpy" if self.device == "numpy" else "torch"
-        return f"skip-thoughts-1:{self.source}:{self.end}:{how}"
+        return f"skip-thoughts-1:{self.source}:None:{how}"
 
     def encode(self, sentences: Sequence[str]) -> FloatArray:
         """Vectors (sentences, dim), float32; only the first `MAX_WORDS` words of a sentence are read."""
         cut = TOKENIZERS[self.tokens]
         spoken = [cut(sentence)[:MAX_WORDS] for sentence in check_sentences(sentences)]
         distinct: dict[str, int] = {}
-        # +1: row 0 of the local table is the end-of-sentence word.
-        rows = [[distinct.setdefault(word, len(distinct)) + 1 for word in one] for one in spoken]
-        if self.end is not None:
-            rows = [[*one, 0] if one else one for one in rows]
+        rows = [[distinct.setdefault(word, len(distinct)) for word in one] for one in spoken]
         tables = [self._vectors(part, list(distinct)) for part in self.parts]
         by_length: dict[int, list[int]] = {}
         for position, one in enumerate(rows):
@@ -270,14 +263,12 @@ class SkipThoughts:
 
     def of(self, words: Sequence[str]) -> FloatArray:
         """Vectors (words, e) that the first part's GRU reads."""
-        return self._vectors(self.parts[0], list(words))[1:]
+        return self._vectors(self.parts[0], list(words))
 
     def _vectors(self, part: Part, words: list[str]) -> FloatArray:
-        """Vectors of the end-of-sentence word (row 0) and of `words`."""
-        table = np.zeros((len(words) + 1, part.table.shape[1]), np.float32)
-        if self.end is not None:
-            table[0] = part.table[self.end]
-        for row, word in enumerate(words, start=1):
+        """Vectors of the words."""
+        table = np.zeros((len(words), part.table.shape[1]), np.float32)
+        for row, word in enumerate(words):
             known = self.vocabulary.get(word)
             if known is not None:
                 table[row] = part.table[known]
@@ -291,65 +282,9 @@ class SkipThoughts:
         """The same encoder on `numpy` or on a torch device."""
         return replace(self, device=device)
 
-    def expand_vocabulary(self, vectors: WordVectors, *, limit: int | None = None) -> SkipThoughts:
-        """Teach it the words of `vectors`, by the linear map from those vectors to its own (Kiros et al. 2015, 2.2).
-
-        The map, with an intercept, is the least-squares fit over the words both know. `limit`: only the first so many
-        words. Words it knows already keep their vectors.
-        """
-        new_words = [word for word in vectors.words[:limit] if word not in self.vocabulary]
-        shared = [word for word in vectors.words if word in self.vocabulary]
-        size = vectors.dim
-        if len(shared) <= size:
-            raise EncoderError(
-                f"Only {len(shared)} words are known to both the encoder and the word vectors; a map from {size} "
-                "dimensions needs more than that. Are the vectors of the same language, and lower-case?"
-            )
-        known = _with_one(vectors.of(shared))
-        rows = [self.vocabulary[word] for word in shared]
-        parts = []
-        for part in self.parts:
-            matrix = np.linalg.lstsq(known, part.table[rows].astype(np.float64), rcond=None)[0]
-            mapped = (_with_one(vectors.of(new_words)) @ matrix).astype(np.float32)
-            parts.append(replace(part, table=np.concatenate([part.table, mapped])))
-        start = len(self.parts[0].table)
-        vocabulary = {**self.vocabulary, **{word: start + i for i, word in enumerate(new_words)}}
-        source = hashlib.sha256(f"{self.source} {vectors.fingerprint} {limit}".encode()).hexdigest()[:16]
-        return replace(self, parts=tuple(parts), vocabulary=vocabulary, source=source, name=f"{self.name}+words")
-
-    def save(self, path: str | Path, *, half: bool = True, notes: Mapping[str, Any] | None = None) -> None:
-        """Write one safetensors file; `half` stores 16-bit numbers, which halves it and moves vectors by about 1e-3."""
-        from safetensors.numpy import save
-
-        tensors: dict[str, Any] = {"vocabulary": np.frombuffer("\n".join(self.vocabulary).encode(), np.uint8)}
-        if list(self.vocabulary.values()) != list(range(len(self.vocabulary))):
-            raise EncoderError("The rows of the vocabulary are not in order; published models stay in their own files.")
-        kind = np.float16 if half else np.float32
-        if self.grams is not None:
-            tensors["grams"] = self.grams.astype(kind)
-        for number, part in enumerate(self.parts):
-            shared = number > 0 and part.table is self.parts[0].table
-            if not shared:
-                tensors[f"{number}.table"] = np.ascontiguousarray(part.table, dtype=kind)
-            for direction, weights in (("forward", part.forward), ("backward", part.backward)):
-                for field in fields(GRUWeights) if weights is not None else ():
-                    tensors[f"{number}.{direction}.{field.name}"] = getattr(weights, field.name).astype(kind)
-        settings = {
-            "format": FORMAT,
-            "name": self.name,
-            "tokens": self.tokens,
-            "parts": len(self.parts),
-            "reset": "after" if self.reset_after else "before",
-            "unknown": self.unknown,
-            "end": self.end,
-        }
-        # One entry alone: the library writes several in any order, and the same model must give the same bytes.
-        text = json.dumps({**(notes or {}), **settings}, sort_keys=True)
-        write_atomic(path, seal(save(tensors, metadata={"pfungst": text})))
-
     @classmethod
     def load(cls, path: str | Path, *, device: str = "numpy") -> SkipThoughts:
-        """Read a file that `save` wrote."""
+        """Read a model of this package."""
         from safetensors import SafetensorError
         from safetensors.numpy import load
 
@@ -378,7 +313,6 @@ class SkipThoughts:
                 tokens=settings["tokens"],
                 unknown=settings["unknown"],
                 grams=tensors["grams"].astype(np.float32) if "grams" in tensors else None,
-                end=settings["end"],
                 reset_after=settings["reset"] == "after",
                 name=settings["name"],
                 source=source,
@@ -388,20 +322,15 @@ class SkipThoughts:
             raise EncoderError(f"{path}: the model is incomplete ({error}).") from error
 
 
-def _with_one(rows: FloatArray) -> np.ndarray[Any, np.dtype[np.float64]]:
-    return np.concatenate([rows.astype(np.float64), np.ones((len(rows), 1))], axis=1)
-
-
 FILES = ("dictionary.txt", "utable.npy", "btable.npy", "uni_skip.npz", "bi_skip.npz")
-UNKNOWN, END = "UNK", "<eos>"
+UNKNOWN = "UNK"
 
 
-def load_published(folder: str | Path, *, device: str | None = None, end_of_sentence: bool = False) -> SkipThoughts:
+def load_published(folder: str | Path, *, device: str | None = None) -> SkipThoughts:
     """Load the five published files (`FILES`) from one folder; the `.pkl` files beside them are not read.
 
-    Vectors have 4800 dimensions and length sqrt 2 (two parts of length 1), as in the papers. `end_of_sentence` appends
-    `<eos>` to every sentence, which its authors advise for sentences without final punctuation. `device`: a torch
-    device, or `numpy`; by default the GPU, else torch on the CPU, else numpy.
+    Vectors have 4800 dimensions and length sqrt 2 (two parts of length 1), as in the papers. `device`: a torch device,
+    or `numpy`; by default the GPU, else torch on the CPU, else numpy.
     """
     home = Path(folder)
     missing = [name for name in FILES if not (home / name).is_file()]
@@ -413,9 +342,8 @@ def load_published(folder: str | Path, *, device: str | None = None, end_of_sent
     words = [line.strip() for line in (home / "dictionary.txt").read_text("utf-8").splitlines()]
     # The released program keeps the last of two equal words.
     vocabulary = {word: row for row, word in enumerate(words)}
-    for word in (UNKNOWN, END):
-        if word not in vocabulary:
-            raise EncoderError(f"{home / 'dictionary.txt'}: the word {word} is missing.")
+    if UNKNOWN not in vocabulary:
+        raise EncoderError(f"{home / 'dictionary.txt'}: the word {UNKNOWN} is missing.")
     uni = Part(_table(home / "utable.npy", len(words)), _gru(home / "uni_skip.npz", "encoder"))
     both = _gru(home / "bi_skip.npz", "encoder"), _gru(home / "bi_skip.npz", "encoder_r")
     bi = Part(_table(home / "btable.npy", len(words)), *both)
@@ -429,7 +357,6 @@ def load_published(folder: str | Path, *, device: str | None = None, end_of_sent
         vocabulary=vocabulary,
         tokens="penn",
         unknown=vocabulary[UNKNOWN],
-        end=vocabulary[END] if end_of_sentence else None,
         reset_after=True,
         name="skip-thoughts-published",
         source=_content([home / name for name in FILES]),

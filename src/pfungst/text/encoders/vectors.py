@@ -94,7 +94,7 @@ def get_encoder(name: str | Encoder | None = DEFAULT) -> Encoder:
     | name | what |
     |---|---|
     | `skip-thoughts` | the embedded default, see docs/reference/encoders.md |
-    | `skip-thoughts:FILE` | one that `train_skip_thoughts` made (safetensors) |
+    | `skip-thoughts:FILE` | a file like the embedded one (safetensors) |
     | `skip-thoughts:FOLDER` | the published 4800-dimensional one |
     | `minilm`, `minilm:FOLDER` | all-MiniLM-L6-v2, 384 dimensions |
     | `sentence-transformers:NAME` | any model of that library |
@@ -126,11 +126,6 @@ def _load(name: str, stamp: tuple[int, int] | None) -> Encoder:
     if not isinstance(encoder, Encoder):
         raise EncoderError(f"What makes the encoder {kind} returned none (name, fingerprint, dim, encode).")
     return encoder
-
-
-def list_encoders() -> list[str]:
-    """Names for `get_encoder`, those of other packages included."""
-    return ENCODERS.names()
 
 
 CHUNK = 2048

@@ -1,11 +1,8 @@
 """Encoders without a network: averaged word vectors from the usual files, and TF-IDF as dense vectors.
 
 TF-IDF: a sentence is first a long sparse vector: for each of its words and pairs of neighbouring words, (1 + ln tf) *
-idf with idf = ln((1 + n) / (1 + df)) + 1, scaled to length 1. Two ways lead from there to `dim` numbers:
-
-- hashing (no corpus needed for it): every feature goes to 4 of the `dim` places, chosen with their signs by a hash of
-  its letters (a count sketch). Cosines are kept up to about 1/sqrt(dim).
-- svd (`fit(..., projection="svd")`): the `dim` leading right singular vectors of the corpus (latent semantic analysis).
+idf with idf = ln((1 + n) / (1 + df)) + 1, scaled to length 1. Then every feature goes to 4 of `dim` places, chosen with
+their signs by a hash of its letters (a count sketch). Cosines are kept up to about 1/sqrt(dim).
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ import zlib
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -30,7 +27,7 @@ from numpy.typing import NDArray
 
 from pfungst.core import DataError
 from pfungst.core.files import DAMAGE, exists
-from pfungst.text.encoders.base import EncoderError, FloatArray, check_sentences, unit_rows, words
+from pfungst.text.encoders.base import FloatArray, check_sentences, unit_rows, words
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +54,10 @@ class WordVectors:
         return rows
 
     @classmethod
-    def read(cls, path: str | Path, *, limit: int | None = None) -> WordVectors:
+    def read(cls, path: str | Path) -> WordVectors:
         """Read word2vec binary (`.bin`), GloVe or word2vec text (`.txt`, `.vec`), or `.npz` with `words` and `vectors`.
 
-        Text and binary files may be gzipped. `limit` reads only the first so many words.
+        Text and binary files may be gzipped.
         """
         file = Path(path)
         kind = file.with_suffix("").suffix if file.suffix == ".gz" else file.suffix
@@ -68,12 +65,10 @@ class WordVectors:
             raise DataError.at(file, "", "there is no such word vector file.")
         try:
             if kind == ".npz":
-                found, rows = _read_npz(file, limit)
+                found, rows = _read_npz(file)
             else:
                 with _open(file) as stream:
-                    found, rows = (
-                        _read_binary(stream, file, limit) if kind == ".bin" else _read_text(stream, file, limit)
-                    )
+                    found, rows = _read_binary(stream, file) if kind == ".bin" else _read_text(stream, file)
         except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
             raise DataError.at(file, "", f"the file cannot be read ({error}).") from error
         if not found:
@@ -90,7 +85,7 @@ def _open(file: Path) -> IO[bytes]:
     return gzip.open(file) if file.suffix == ".gz" else open(file, "rb")  # type: ignore[return-value]
 
 
-def _read_npz(file: Path, limit: int | None) -> tuple[list[str], FloatArray]:
+def _read_npz(file: Path) -> tuple[list[str], FloatArray]:
     try:
         with np.load(file, allow_pickle=False) as archive:
             # A member that does not begin as an array does comes as bytes.
@@ -101,10 +96,10 @@ def _read_npz(file: Path, limit: int | None) -> tuple[list[str], FloatArray]:
         ) from error
     if found.ndim != 1 or found.dtype.kind != "U" or rows.ndim != 2 or len(found) != len(rows):
         raise DataError.at(file, "", "`words` must be n strings and `vectors` an array (n, dim).")
-    return [str(word) for word in found[:limit]], rows[:limit].astype(np.float32)
+    return [str(word) for word in found], rows.astype(np.float32)
 
 
-def _read_text(stream: IO[bytes], file: Path, limit: int | None) -> tuple[list[str], FloatArray]:
+def _read_text(stream: IO[bytes], file: Path) -> tuple[list[str], FloatArray]:
     found: list[str] = []
     rows: list[FloatArray] = []
     size = 0
@@ -123,8 +118,6 @@ def _read_text(stream: IO[bytes], file: Path, limit: int | None) -> tuple[list[s
             raise DataError.at(file, f"line {number}", f"not a word and {size} numbers.")
         found.append(word)
         rows.append(row)
-        if len(found) == limit:
-            break
     return found, np.stack(rows) if rows else np.zeros((0, 0), np.float32)
 
 
@@ -135,12 +128,11 @@ def _numbers(pieces: list[str]) -> FloatArray | None:
         return None
 
 
-def _read_binary(stream: IO[bytes], file: Path, limit: int | None) -> tuple[list[str], FloatArray]:
+def _read_binary(stream: IO[bytes], file: Path) -> tuple[list[str], FloatArray]:
     header = stream.readline(100).split()
     if len(header) != 2 or not all(piece.isdigit() for piece in header) or int(header[1]) == 0:
         raise DataError.at(file, "line 1", "a word2vec file begins with the number of words and the dimension.")
     count, size = int(header[0]), int(header[1])
-    count = count if limit is None else min(count, limit)
     found: list[str] = []
     blocks: list[bytes] = []
     for number in range(count):
@@ -197,57 +189,29 @@ def features(sentence: str) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class TfIdf:
-    """TF-IDF with documented projection. `TfIdf.fit(corpus)` learns the frequencies."""
+    """TF-IDF, hashed to `dim` numbers. `TfIdf.fit(corpus)` learns the frequencies."""
 
     counts: Mapping[str, int]
     """feature -> sentences of the corpus that have it. A feature that is not here counts as one seen once."""
     documents: int
     dim: int = DEFAULT_DIM
-    basis: FloatArray | None = None
-    """(features, dim), rows in the order of `counts`, for `svd`; None means hashing."""
     name: str = "tfidf"
 
     @cached_property
     def fingerprint(self) -> str:
-        content = hashlib.sha256(f"{self.documents} {self.dim} {self.basis is not None}".encode())
+        content = hashlib.sha256(f"{self.documents} {self.dim} False".encode())  # as vectors in caches are named
         for feature in sorted(self.counts):
             content.update(f"\n{feature}\t{self.counts[feature]}".encode("utf-8", "surrogatepass"))
         return f"tfidf-1:{content.hexdigest()[:16]}"
 
-    @cached_property
-    def _rows(self) -> dict[str, int]:
-        return {feature: row for row, feature in enumerate(self.counts)}
-
     @classmethod
-    def fit(cls, corpus: Sequence[str], *, dim: int = DEFAULT_DIM, projection: str = "hashing") -> TfIdf:
-        """Count features in `corpus`; `projection` is `hashing` or `svd`."""
+    def fit(cls, corpus: Sequence[str], *, dim: int = DEFAULT_DIM) -> TfIdf:
+        """Count features in `corpus`."""
         counts: Counter[str] = Counter()
         sentences = check_sentences(corpus)
         for sentence in sentences:
             counts.update(sorted(set(features(sentence))))
-        encoder = cls(dict(sorted(counts.items())), len(sentences), dim)
-        if projection == "hashing":
-            return encoder
-        if projection != "svd":
-            raise EncoderError(f"The projection of TF-IDF is `hashing` or `svd`, not {projection!r}.")
-        return replace(encoder, basis=encoder._leading(sentences))
-
-    def _leading(self, sentences: Sequence[str]) -> FloatArray:
-        import scipy.sparse.linalg
-
-        matrix, _ = self._sparse(sentences, self._rows)
-        if min(matrix.shape) <= self.dim:
-            raise EncoderError(
-                f"{self.dim} singular vectors need a corpus of more than {self.dim} sentences and features; this one "
-                f"has {matrix.shape[0]} and {matrix.shape[1]}. Choose a smaller dim."
-            )
-        start = np.random.default_rng(0).standard_normal(min(matrix.shape))
-        _, values, right = scipy.sparse.linalg.svds(matrix, k=self.dim, v0=start, solver="arpack")
-        order = np.argsort(-values)
-        basis = right[order].T
-        # A singular vector has no sign of its own; this choice makes it the same everywhere.
-        signs = np.sign(basis[np.abs(basis).argmax(axis=0), np.arange(self.dim)])
-        return np.ascontiguousarray(basis * signs, dtype=np.float32)
+        return cls(dict(sorted(counts.items())), len(sentences), dim)
 
     def _weights(self, sentence: str) -> dict[str, float]:
         found = Counter(features(sentence))
@@ -258,18 +222,16 @@ class TfIdf:
         length = math.sqrt(sum(weight * weight for weight in weights.values()))
         return {feature: weight / length for feature, weight in weights.items()}
 
-    def _sparse(self, sentences: Sequence[str], rows: Mapping[str, int] | None = None) -> tuple[Any, list[str]]:
-        """Sparse matrix (sentences, features) and its features: those of `rows`, or else all that occur."""
+    def _sparse(self, sentences: Sequence[str]) -> tuple[Any, list[str]]:
+        """Sparse matrix (sentences, features), and the features."""
         import scipy.sparse
 
-        columns: dict[str, int] = dict(rows) if rows is not None else {}
+        columns: dict[str, int] = {}
         starts, indices, values = [0], array("q"), array("d")
         for sentence in sentences:
             for feature, weight in self._weights(sentence).items():
-                column = columns.get(feature) if rows is not None else columns.setdefault(feature, len(columns))
-                if column is not None:
-                    indices.append(column)
-                    values.append(weight)
+                indices.append(columns.setdefault(feature, len(columns)))
+                values.append(weight)
             starts.append(len(indices))
         shape = (len(sentences), len(columns))
         return scipy.sparse.csr_matrix((np.array(values), np.array(indices), starts), shape=shape), list(columns)
@@ -279,9 +241,6 @@ class TfIdf:
         import scipy.sparse
 
         checked = check_sentences(sentences)
-        if self.basis is not None:
-            matrix, _ = self._sparse(checked, self._rows)
-            return unit_rows(np.asarray(matrix @ self.basis, dtype=np.float32))
         matrix, found = self._sparse(checked)
         if not found:
             return np.zeros((len(checked), self.dim), np.float32)
@@ -304,15 +263,8 @@ def sketch(found: Sequence[str], dim: int) -> tuple[NDArray[np.int64], NDArray[n
 
 
 def load_counts(path: Path = EMBEDDED_COUNTS, *, dim: int = DEFAULT_DIM) -> TfIdf:
-    """TF-IDF with counts from a file that `save_counts` wrote."""
+    """TF-IDF with counts from a file: how many sentences, then a feature and its count a line."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         documents = int(file.readline())
         counts = {feature: int(times) for feature, times in (line.rstrip("\n").split("\t") for line in file)}
     return TfIdf(counts, documents, dim)
-
-
-def save_counts(encoder: TfIdf, path: Path, *, at_least: int = 1) -> None:
-    """Write the counts that are `at_least` so high; the file is the same bytes for the same counts."""
-    lines = [f"{feature}\t{times}\n" for feature, times in sorted(encoder.counts.items()) if times >= at_least]
-    text = f"{encoder.documents}\n{''.join(lines)}".encode("utf-8", "replace")
-    path.write_bytes(gzip.compress(text, 9, mtime=0))

@@ -32,11 +32,15 @@ def meteor_rows(main: Sequence[str], pool: Sequence[str]) -> Callable[[int, int]
 
 
 def meteor_top(
-    main: Sequence[str], pool: Sequence[str], k: int, excluded: Sequence[int | None], progress: Progress = no_progress
+    main: Sequence[str],
+    pool: Sequence[str],
+    k: int,
+    excluded: Sequence[Sequence[int]],
+    progress: Progress = no_progress,
 ) -> tuple[Longs, Floats]:
     """The k best pool questions of every main question: places and scores (main, k), best first.
 
-    Ties go to the smaller place. excluded[i] is a pool place that main question i must not get, or None.
+    Ties go to the smaller place. excluded[i] are the pool places that main question i must not get.
     """
     return best_pairs(_index(main, pool, progress), k, excluded, progress)[:2]
 
@@ -59,16 +63,19 @@ def scores_and_bounds(index: Index, first: int, last: int) -> tuple[Floats, Floa
     return scores, bounds
 
 
-def best_pairs(index: Index, k: int, excluded: Sequence[int | None], progress: Progress) -> tuple[Longs, Floats, int]:
+def best_pairs(
+    index: Index, k: int, excluded: Sequence[Sequence[int]], progress: Progress
+) -> tuple[Longs, Floats, int]:
     """As `meteor_top`, with the number of pairs that were aligned."""
     from pfungst.text.meteor.search import top_rows
 
     mains = len(index.main.starts) - 1
     places, scores = np.zeros((mains, k), dtype=np.int64), np.zeros((mains, k))
-    hidden = np.asarray([-1 if place is None else place for place in excluded], dtype=np.int64)
+    starts = np.cumsum([0, *map(len, excluded)], dtype=np.int64)
+    hidden = np.asarray([place for places in excluded for place in places], dtype=np.int64)
 
     def work(begin: int, end: int) -> int:
-        return int(top_rows(begin, end, *index, hidden, places, scores))
+        return int(top_rows(begin, end, *index, starts, hidden, places, scores))
 
     progress("ranking", 0, mains)
     aligned = 0

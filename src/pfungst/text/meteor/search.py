@@ -238,13 +238,14 @@ def _first_limit(bounds: Array, k: int) -> float:
 
 @compiled
 def top_rows(
-    first: int, last: int, words: Words, main: Sentences, pool: Sentences, links: Links, excluded: Array,
-    places: Array, scores: Array,
+    first: int, last: int, words: Words, main: Sentences, pool: Sentences, links: Links, starts: Array,
+    excluded: Array, places: Array, scores: Array,
 ) -> int:  # fmt: skip
     """The best pool questions of the main questions from first to last into places and scores (main, k).
 
     Candidates are aligned from the highest bound downwards until the bound falls below the k-th score: nothing behind
-    it can be among the best. Returns the number of pairs aligned. excluded: a pool place for each main question, or -1.
+    it can be among the best. Returns the number of pairs aligned. excluded: pool places, those of
+    main question i from starts[i] to starts[i + 1].
     """
     opened, keys = _workspace(words, links)
     bounds, below = np.empty(len(pool.starts) - 1), np.empty(len(pool.starts) - 1)
@@ -255,8 +256,8 @@ def top_rows(
         entry = open_main(row, main, words, links, opened)
         bound_all(row, main, pool, links, opened, bounds)
         ref = main.words[main.starts[row] : main.starts[row + 1]]
-        if excluded[row] >= 0:
-            bounds[excluded[row]] = -1.0
+        for place in excluded[starts[row] : starts[row + 1]]:
+            bounds[place] = -1.0
         size, high = 0, np.inf
         low = _first_limit(bounds, k)
         while True:

@@ -10,7 +10,7 @@ from pfungst.core.registry import Registry
 from pfungst.core.settings import parse_settings
 from pfungst.probes.game.minigame import MiniGame
 
-__all__ = ["ADVERSARIES", "Adversary", "TellingAdversary", "VersionedAdversary", "get_adversary"]
+__all__ = ["ADVERSARIES", "Adversary", "LearningAdversary", "TellingAdversary", "VersionedAdversary", "get_adversary"]
 
 
 @runtime_checkable
@@ -46,6 +46,16 @@ class TellingAdversary(Protocol):
 
     @property
     def about(self) -> str: ...
+
+
+@runtime_checkable
+class LearningAdversary(Protocol):
+    """An adversary that learns from what came of its moves, and so has a control."""
+
+    @property
+    def untrained(self) -> Adversary:
+        """The same that learns nothing and moves at random."""
+        ...
 
 
 ADVERSARIES = Registry(

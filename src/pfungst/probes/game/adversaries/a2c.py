@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,8 @@ BEST_OF = 4
 PICTURE_SIDE = 64
 AT_ONCE = 256
 """Remembered questions in one update of `Memory.settle`."""
+UNTRAINED_UPDATES = 10
+"""Whose moves an adversary that learns nothing draws at once."""
 LOOK_EVERY = 10
 """Updates of `Memory.settle` between two looks whether it is done."""
 
@@ -85,7 +88,7 @@ class A2C:
     weights: str = ""
     """A safetensors file of `a2c_networks.save_policy`: a whole policy, trained before."""
     learn: bool = True
-    """False plays a policy from `weights` on questions it has not seen."""
+    """False plays a policy from `weights` on questions it has not seen; without weights, the uniform one."""
     imitate: float = 1.0
     """Weight of the self-imitation loss: in every update, and then alone until the policy plays what it found; 0 leaves
     it out."""
@@ -93,7 +96,6 @@ class A2C:
     """Maximum number of updates that learn only from imitation, once the queries are spent. They ask nothing."""
     leave_fooled: bool = True
     """Spend nothing more on a question that is won. False goes on learning from it."""
-    max_steps: int = 5000
     patience: int = 40
     """Updates in a row without a new scene to ask about after which a question is given up: it has no legal move, or
     none that was not tried."""
@@ -117,6 +119,14 @@ class A2C:
 
     def attack(self, game: MiniGame, rng: np.random.Generator) -> None:
         train(self, game, rng)
+
+    @property
+    def untrained(self) -> A2C:
+        """Its control: draws its moves in the same way from a policy that stays uniform, those of ten updates at once,
+        since it learns nothing between them."""
+        patience = -(-self.patience // UNTRAINED_UPDATES)
+        samples = self.samples * UNTRAINED_UPDATES
+        return replace(self, learn=False, weights="", features="own", samples=samples, patience=patience)
 
 
 @dataclass(frozen=True)
@@ -146,7 +156,7 @@ class PlainA2C(A2C):
 
 
 def train(settings: A2C, game: MiniGame, rng: np.random.Generator) -> Policy:
-    """Play until every question is won, the budget is spent or nothing new is tried; returns the policy."""
+    """Play until every question is won, its queries or draws are spent or nothing new is tried; returns the policy."""
     policy, network = make_policy(settings, game.rules.bins, int(rng.integers(1 << 31)))
     table = BoardTable(game, settings, network, rng)
     memory = Memory(table, game.rules.bins)
@@ -161,13 +171,7 @@ def train(settings: A2C, game: MiniGame, rng: np.random.Generator) -> Policy:
             optimiser.step()
 
     idle = [0] * len(game.boards)
-    for _ in range(settings.max_steps):
-        live = game.live()
-        if not settings.leave_fooled:
-            live = [n for n in range(len(game.boards)) if game.old_answer(n) is not None and game.left(n) > 0]
-        live = [number for number in live if idle[number] < settings.patience]
-        if not live:
-            break
+    while live := [n for n in game.live(won=not settings.leave_fooled) if idle[n] < settings.patience]:
         if len(live) > settings.boards:
             live = sorted(rng.choice(live, settings.boards, replace=False).tolist())
         before = [game.queries(number) for number in live]
@@ -231,6 +235,7 @@ def _round(
     game, settings = table.game, table.settings
     with _one_thread():
         x, y, values = table.decide(policy, live)
+        game.entropy.update(zip(live, table.entropies(live, x, y), strict=True))
         which: list[int] = []
         drawn, layouts, logs = [], [], []
         for at, number in enumerate(live):
@@ -273,6 +278,8 @@ class BoardTable:
         # "Each head is randomly assigned to a unique object" (section 5). A head that sees its object needs no lot.
         lots = settings.heads == "paper"
         self.heads = [(rng.permutation(MAX_OBJECTS) if lots else np.arange(MAX_OBJECTS))[: len(b)] for b in boards]
+        self.moving = torch.tensor([[head in mine for head in range(MAX_OBJECTS)] for mine in self.heads])
+        """(boards, heads): whether a head moves an object."""
         self.layouts = [Layouts(board) for board in boards]
         self.cheap = game.enforcers.without("pixels")
         self.tokens = torch.tensor(np.stack([question_tokens(b.example.question, QUESTION_LENGTH) for b in boards]))
@@ -292,6 +299,14 @@ class BoardTable:
         independent."""
         heads = torch.from_numpy(self.heads[number])
         return (x[heads, :, None] + y[heads, None, :]).flatten(1)
+
+    @torch.no_grad()
+    def entropies(self, numbers: list[int], x: torch.Tensor, y: torch.Tensor) -> list[float]:
+        """The mean over the heads that move something, as a share of uniform heads'; x, y as decided for them."""
+        both = -((x.exp() * x).sum(-1) + (y.exp() * y).sum(-1)) / (2 * math.log(x.shape[-1]))
+        moving = self.moving[numbers]
+        shares: list[float] = ((both * moving).sum(1) / moving.sum(1)).tolist()
+        return shares
 
     def sample(
         self, number: int, x: torch.Tensor, y: torch.Tensor, rng: np.random.Generator

@@ -103,6 +103,11 @@ class Policy(nn.Module):
             nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, hidden // 2), nn.ReLU(), nn.Linear(hidden // 2, 1)
         )
 
+    def make_uniform(self) -> None:
+        """Whatever it sees, every move is as likely as any other."""
+        for parameter in self.actor[-1].parameters():
+            nn.init.zeros_(parameter)
+
     def features(self, seen: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
         if self.given:
             entered: torch.Tensor = self.enter(seen)
@@ -144,7 +149,7 @@ def make_policy(settings: A2C, bins: int, seed: int) -> tuple[Policy, Features |
         policy = Policy(settings.sees, settings.heads, bins, settings.hidden, settings.temperature, given)
     if not settings.weights:
         if not settings.learn:
-            raise ProbeError("An adversary that does not learn needs weights: train one and give its file.")
+            policy.make_uniform()
         return policy, network
     from pfungst.models.trained import load_tensors
 
