@@ -90,6 +90,8 @@ def test_sizes_are_compared_on_the_questions_they_share(config: GamesConfig) -> 
     assert row[:3] == ["mine.py:Weak", "rsg", "2, 4"]
     shares = [sum(one[name] for name in both) / len(both) for one in reversed(won)]
     assert [cell["value"] for cell in row[3:6]] == pytest.approx([*shares, shares[0] - shares[1]])
+    titles = [figure["title"] for figure in json.loads(Path("out/result.json").read_text())["figures"]]
+    assert len(set(titles)) == len(titles) == 2 * 4 and sum(one.endswith("mini-games of 4") for one in titles) == 4
     with pytest.raises(UsageError, match="written as 100x30"):
         replace(config, also=("100",)).sizes()
 
