@@ -20,6 +20,7 @@ from pfungst.core.settings import fit, read_query, read_settings
 from pfungst.data.formats import FORMATS, get_format
 from pfungst.data.images import ImageFinder, NoImages
 from pfungst.data.job import ALONE, LETTERS, BadRecord, Format, Found, Job
+from pfungst.rows.answer_key import SAID
 from pfungst.rows.files import Listing, list_around, list_place
 
 log = logging.getLogger("pfungst.data")
@@ -108,6 +109,8 @@ def load(
     if job.split is None and splits["left"]:
         read = "+".join(splits["taken"]), f"{job.good:,}", ", ".join(splits["left"])
         log.info("%s: read the split %s (%s questions); not read: %s. Add #all for everything.", job.place, *read)
+    if SAID in job.notes:
+        log.info("%s: %s %s.", job.place, SAID, job.notes[SAID])
     if job.skipped:
         log.info("%s: left out %s bad record%s.", job.place, f"{job.skipped:,}", "" if job.skipped == 1 else "s")
     all_choices = bool(examples) and all(example.choices for example in examples)
