@@ -122,7 +122,8 @@ class Job:
     def choose(self, available: Sequence[str]) -> list[str]:
         """The splits to read, out of those that are there; the notes say which were taken and which were left."""
         taken = choose_splits(available, self.split, self.place)
-        left = [split for split in available if split not in taken]
+        known = set(taken)
+        left = [split for split in available if split not in known]
         if any(available):
             self.notes["splits"] = {"taken": taken, "left": left}
         return taken
