@@ -140,6 +140,8 @@ RESULTS, DOCS = Path("results"), Path("docs")
 def run(
     name: Name,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the work [runs/NAME].")] = None,
+    device: Annotated[str | None, typer.Option(help="Where the models work: cpu, cuda.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Parts done at the same time.")] = None,
     root: Root = RESULTS,
     allow: Allow = "",
     as_json: Json = False,
@@ -147,8 +149,9 @@ def run(
     """Carry out results/NAME/protocol.toml and file findings.json and run.json next to it."""
     from pfungst.experiments.ledger_run import run_protocol
 
+    where = {setting: value for setting, value in (("device", device), ("jobs", jobs)) if value is not None}
     with progress_bar() as progress:
-        folder = run_protocol(root / name, out, allow=allow, progress=progress)
+        folder = run_protocol(root / name, out, allow=allow, where=where, progress=progress)
     _tell(folder, as_json)
 
 
