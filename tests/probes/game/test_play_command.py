@@ -32,7 +32,8 @@ class Weak:
         x = query.scene["objects"][0]["3d_coords"][0]
         return {"yes": "no", "no": "yes"}.get(text, "none") if x >= 2 else text
 """
-WORDS = ["weak.py:Weak", "--size", "2", "--seeds", "2", "-a", "cross-entropy", "--budget", "15", "--limit", "80"]
+WORDS = ["weak.py:Weak", "--size", "2", "--seeds", "2", "-a", "cross-entropy", "--budget", "15", "--limit", "80",
+         "--data", "world?scenes=40"]  # fmt: skip
 
 
 @pytest.fixture
