@@ -304,8 +304,9 @@ def test_with_choices_an_answer_may_be_a_letter_a_text_or_a_number(tmp_path: Pat
 
 
 def test_a_letter_that_is_an_option_itself_means_that_option(tmp_path: Path) -> None:
-    (example,) = load(lines(tmp_path, {"question": "Which letter?", "choices": ["B", "A"], "answer": "A"}))
-    assert example.target == "A"
+    rows = {"question": "Which letter?", "choices": ["B", "A"], "answer": "A"}, {"question": "?", "choices": ["C", "A"]}
+    first, _ = load(lines(tmp_path, rows[0], {**rows[1], "answer": "C"}))
+    assert first.target == "A"
 
 
 def test_a_category_that_is_no_text_does_no_harm(tmp_path: Path) -> None:

@@ -170,10 +170,31 @@ def test_an_answer_that_no_other_example_has_is_no_guess():
     assert by_name(found, "guessing").value == 0.0
 
 
-def test_guessing_among_choices_is_one_in_k():
-    data = squares(10, 1, choices=("yes", "no", "red", "blue"))
-    found = Blind().findings(answered(Blind(), data, lambda q, e: "?"), 0)
-    assert by_name(found, "guessing").value == 0.25
+def test_guessing_does_not_depend_on_whether_options_are_written_down():
+    plain = squares(20, 1)
+    mostly = [replace(e, target="no" if i % 5 == 0 else "yes") for i, e in enumerate(plain)]
+    for choices in (), ("yes", "no"):
+        data = plain.subset([replace(e, choices=choices, answers=(e.target,)) for e in mostly])
+        found = Blind().findings(answered(Blind(), data, lambda q, e: "yes"), 0)
+        assert by_name(found, "guessing").value == 0.8
+        assert by_name(found, "leakage", "question only").value == 0.0
+        assert [one.value for one in found.rows if one.name == "blind pick"] == ([0.5] if choices else [])
+
+
+def test_guessing_has_no_interval():
+    found = Blind().findings(answered(Blind(), squares(10, 1), lambda q, e: "yes"), 0)
+    guessing = by_name(found, "guessing")
+    assert guessing.n == 10
+    assert guessing.low != guessing.low and guessing.high != guessing.high
+
+
+def test_guessing_among_options_that_are_never_answers_elsewhere_is_one_in_k():
+    data = squares(10, 1)
+    own = data.subset(
+        [replace(e, target=f"a{i}", choices=tuple(f"{kind}{i}" for kind in "abcd")) for i, e in enumerate(data)]
+    )
+    found = Blind().findings(answered(Blind(), own, lambda q, e: "?"), 0)
+    assert by_name(found, "guessing").value == 0.25 == by_name(found, "blind pick").value
     assert by_name(found, "accuracy", "options only").n == 10
 
 

@@ -17,6 +17,7 @@ COMMANDS = {
     "examine": "examine:examine",
     "import": "examine:import_logs",
     "rescore": "runs:rescore",
+    "recover": "runs:recover",
     "compare": "runs:compare",
     "report": "runs:report",
     "show": "runs:show",

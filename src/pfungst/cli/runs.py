@@ -1,4 +1,4 @@
-"""Commands that read finished runs: pfungst report, rescore, compare, show, export, gate, bundle, serve"""
+"""Commands that read finished runs: pfungst report, rescore, recover, compare, show, export, gate, bundle, serve"""
 
 from __future__ import annotations
 
@@ -52,6 +52,20 @@ def rescore(
     with progress_bar() as progress:
         done = api.rescore(run, metric=metric, matcher=matcher, progress=progress)
     end_with(done, as_json)
+
+
+def recover(run: Folder) -> None:
+    """Read what can be read of a damaged answers.sqlite, and say what is lost.
+
+    The damaged file is kept. The command that made the run asks again for what is lost.
+    """
+    from pfungst.core.recovery import recover as read_damaged
+
+    stores = read_damaged(run)
+    for store in stores:
+        print(store)
+    if any(store.lost for store in stores):
+        raise typer.Exit(PROBLEMS_FOUND)
 
 
 def compare(

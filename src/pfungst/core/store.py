@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -63,6 +64,14 @@ _EARLIER = {"raw": "NULL", "thinking": "''", "stop": "''", "input_tokens": "NULL
 """What stands for the columns that version 1 lacks; `seconds` too is NULL."""
 _AT_ONCE = 500
 """Rows or keys in one SELECT."""
+COPIED_AFTER, COPIED_EVERY, COPIED_SHARE = 1_000, 60.0, 0.01
+"""New answers, or seconds, after which the copy of a store is brought up to date; and the share of the time that this
+may take: fast players wait for no copy."""
+
+
+def copy_of(path: Path) -> Path:
+    """Where the copy of a store lies."""
+    return path.with_stem(f"{path.stem}-copy")
 
 
 class AnswerStore:
@@ -76,6 +85,8 @@ class AnswerStore:
         self._index = KeyIndex()
         self._players: dict[str, int] = {}
         self._damaged: set[int] = set()
+        self._uncopied, self._copied_at, self._copying = 0, time.monotonic(), 0.0
+        """Answers that the copy lacks, when it was last brought up to date, and how long that took."""
         try:
             self._db = sqlite3.connect(path, timeout=30, isolation_level=None)
             write_ahead(self._db)
@@ -84,7 +95,8 @@ class AnswerStore:
             self._open()
         except (sqlite3.Error, ValueError) as error:  # ValueError: a key that is none
             raise StoreError(
-                f"{path}: the answer store cannot be opened ({error}). Move the file away to start over."
+                f"{path}: the answer store cannot be opened ({error}). `pfungst recover {path.parent}` reads "
+                "what can be read."
             ) from error
 
     def _open(self) -> None:
@@ -144,7 +156,7 @@ class AnswerStore:
             name = wanted.get(row[0])
             if name is None or name in said or number in self._damaged:
                 continue  # another key with the same head, or a later answer to the same query
-            if row[-1] != _checksum(row[:-1]):
+            if row[-1] != checksum(row[:-1]):
                 self._damaged.add(number)
                 damaged += 1
                 continue
@@ -177,6 +189,42 @@ class AnswerStore:
             last, heads = self._append(list(rows.values()))
         if heads:
             self._index.add(heads, last)
+        self._uncopied += len(rows)
+        since = time.monotonic() - self._copied_at
+        due = self._uncopied >= COPIED_AFTER or (self._uncopied and since > COPIED_EVERY)
+        if due and self._copying <= COPIED_SHARE * since:
+            started = time.monotonic()
+            self._copy()
+            self._uncopied, self._copied_at = 0, time.monotonic()
+            self._copying = self._copied_at - started
+
+    def _copy(self) -> None:
+        """Add the new answers to the copy. Pages are never copied, as damaged ones would be, too."""
+        path = copy_of(self.path)
+        with self._told(), closing(sqlite3.connect(path, timeout=30, isolation_level=None)) as copy:
+            copy.execute("PRAGMA synchronous=OFF")
+            copy.execute("ATTACH ? AS store", (str(self.path),))
+            copy.execute("BEGIN IMMEDIATE")
+            if not copy.execute("PRAGMA main.user_version").fetchone()[0]:
+                for statement in SCHEMA:
+                    copy.execute(statement)
+                copy.execute(f"PRAGMA main.user_version={VERSION}")
+            last, key = copy.execute("SELECT max(id), key FROM main.answers").fetchone()
+            if last and copy.execute("SELECT key FROM store.answers WHERE id = ?", (last,)).fetchone() != (key,):
+                for table in ("answers", "players", "batches"):  # of a store that was moved away
+                    copy.execute(f"DELETE FROM main.{table}")
+            for table, number in (("answers", "id"), ("players", "id"), ("batches", "last")):
+                copy.execute(
+                    f"INSERT INTO main.{table} SELECT * FROM store.{table} "
+                    f"WHERE {number} > (SELECT coalesce(max({number}), 0) FROM main.{table})"
+                )
+            copy.execute("COMMIT")
+
+    def restore(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Append answers of another store: key, the player's fingerprint, and the other columns."""
+        with self._told(), self._changing():
+            for at in range(0, len(rows), 10_000):
+                self._append([(key, self._player(player), *rest) for key, player, *rest in rows[at : at + 10_000]])
 
     def _find(self, keys: Sequence[bytes]) -> dict[int, tuple[Any, ...]]:
         """Rows by id, the first of each key before later ones. Some may be of other keys with the same head."""
@@ -192,7 +240,7 @@ class AnswerStore:
         heads = _heads_of([row[0] for row in rows])
         if rows:
             marks = ",".join("?" * (len(rows[0]) + 1))
-            self._db.executemany(f"INSERT INTO answers VALUES (NULL,{marks})", ((*row, _checksum(row)) for row in rows))
+            self._db.executemany(f"INSERT INTO answers VALUES (NULL,{marks})", ((*row, checksum(row)) for row in rows))
             last += len(rows)
             self._db.execute("INSERT INTO batches VALUES (?,?)", (last, heads))
         return last, heads
@@ -225,7 +273,8 @@ class AnswerStore:
         except sqlite3.Error as error:
             raise StoreError(
                 f"{self.path}: the answer store cannot be read or written ({error}). If the disk is full, make room "
-                "and run the same command again. If the file is damaged, move it away to start over."
+                f"and run the same command again. If the file is damaged, `pfungst recover {self.path.parent}` reads "
+                "what can be read."
             ) from error
 
 
@@ -252,7 +301,8 @@ def _real(value: float | None) -> float | None:
     return None if value is None or value != value else float(value)
 
 
-def _checksum(row: tuple[Any, ...]) -> int:
+def checksum(row: tuple[Any, ...]) -> int:
+    """Of all columns between id and checksum."""
     return zlib.crc32(repr(row).encode())
 
 

@@ -81,9 +81,7 @@ class Job:
 
     def bad(self, file: File | None, where: str | int, problem: Bad | str) -> None:
         """Report a bad record: stops the load with one sentence, or counts it where the user said to go on."""
-        label = file.label if file else self.place
-        unit = file.unit if file else "record"
-        place = f"{unit} {where}" if isinstance(where, int) else where
+        label, place = self.place_of(file, where)
         if not self.skip_bad:
             raise DataError.at(
                 label, place, str(problem), "Fix it, or skip bad records (--skip-bad, or DATA?skip_bad=yes)."
@@ -98,6 +96,11 @@ class Job:
             )
         if self.on_bad is not None:
             self.on_bad(BadRecord(label, place, str(problem)))
+
+    def place_of(self, file: File | None, where: str | int) -> tuple[str, str]:
+        """How messages name the file and the position of a record."""
+        unit = file.unit if file else "record"
+        return file.label if file else self.place, f"{unit} {where}" if isinstance(where, int) else where
 
     def share(self, thing: T) -> T:
         """One copy of a text, or of a tuple of them, that comes again and again; give it checked texts only."""
@@ -119,7 +122,8 @@ class Job:
     def choose(self, available: Sequence[str]) -> list[str]:
         """The splits to read, out of those that are there; the notes say which were taken and which were left."""
         taken = choose_splits(available, self.split, self.place)
-        left = [split for split in available if split not in taken]
+        known = set(taken)
+        left = [split for split in available if split not in known]
         if any(available):
             self.notes["splits"] = {"taken": taken, "left": left}
         return taken

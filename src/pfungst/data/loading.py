@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import ascii_uppercase
+from time import monotonic
 from typing import Any
 
 from pfungst.core import DataError, Dataset, Example, PfungstError, UsageError
@@ -20,6 +21,7 @@ from pfungst.core.settings import fit, read_query, read_settings
 from pfungst.data.formats import FORMATS, get_format
 from pfungst.data.images import ImageFinder, NoImages
 from pfungst.data.job import ALONE, LETTERS, BadRecord, Format, Found, Job
+from pfungst.rows.answer_key import SAID
 from pfungst.rows.files import Listing, list_around, list_place
 
 log = logging.getLogger("pfungst.data")
@@ -28,6 +30,10 @@ Images = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 NO_IMAGES = "none"
 """Instead of a folder of images: there are none, on purpose."""
+MAX_FILES = 200_000
+"""More files with questions than this are refused."""
+SAID_EVERY = 10.0
+"""Seconds of reading between two lines that say how far it is."""
 MAX_SNIFFED = 2_000
 """Files of a folder that are looked into to recognise a format."""
 
@@ -108,6 +114,8 @@ def load(
     if job.split is None and splits["left"]:
         read = "+".join(splits["taken"]), f"{job.good:,}", ", ".join(splits["left"])
         log.info("%s: read the split %s (%s questions); not read: %s. Add #all for everything.", job.place, *read)
+    if SAID in job.notes:
+        log.info("%s: %s %s.", job.place, SAID, job.notes[SAID])
     if job.skipped:
         log.info("%s: left out %s bad record%s.", job.place, f"{job.skipped:,}", "" if job.skipped == 1 else "s")
     all_choices = bool(examples) and all(example.choices for example in examples)
@@ -195,6 +203,11 @@ def _recognise(spec: Spec) -> tuple[Listing, Listing, Format]:
             f"There is no file or folder {spec.place!r}. "
             f"Give a path, or a format and what it reads; the formats are: {', '.join(FORMATS.names())}."
         )
+    if len(listing.files) > MAX_FILES:
+        raise DataError(
+            f"{spec.place} holds {len(listing.files):,} files that may be tables of questions; at most {MAX_FILES:,} "
+            "are read. Join them, for example into one .jsonl with a line for each question, or name a folder below it."
+        )
     if exists(path / "exam.json"):
         raise DataError(
             f"{spec.place} is the folder of a run, not a data set: its tables hold what was asked and answered. Open "
@@ -203,7 +216,7 @@ def _recognise(spec: Spec) -> tuple[Listing, Listing, Format]:
     companions = listing
     if path.is_file():
         companions = list_around(path)
-        companions.files = [*listing.files, *(file for file in companions.files if file not in set(listing.files))]
+        companions.files = list(dict.fromkeys([*listing.files, *companions.files]))
     return listing, companions, named or detect(listing, spec.place)
 
 
@@ -257,7 +270,11 @@ def collect(format_: Format, job: Job) -> Iterator[Found]:
     contrasts: dict[str, str] = {}
     if job.stop_after == 0:
         return
+    said = monotonic()
     for example, file, number in format_.read(job):
+        if monotonic() > said + SAID_EVERY:
+            said = monotonic()
+            log.info("%s: %s questions read; now in %s.", job.place, f"{job.good:,}", file.name if file else job.place)
         split, id_, group, contrast = job.reading, example.id, example.group, example.contrast
         if contrast and contrasts.setdefault(contrast, split) != split:
             contrast = f"{split}-{contrast}"

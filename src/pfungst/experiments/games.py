@@ -176,10 +176,18 @@ def tables(results: Sequence[Result]) -> list[Table]:
 
 
 def figures(results: Sequence[Result]) -> list[Figure]:
-    """Figures 8 to 11, and success against budget."""
+    """Figures 8 to 11, and success against budget, for each size of mini-games."""
     from pfungst.probes.game.tables import apart, figures_8_to_11
+    from pfungst.probes.measure import grouped
 
-    return figures_8_to_11(apart(results))
+    by_size = grouped(apart(results), lambda result: result.size)
+    if len(by_size) == 1:
+        return figures_8_to_11(apart(results))
+    return [
+        replace(figure, title=f"{figure.title}, mini-games of {size}")
+        for size, some in by_size.items()
+        for figure in figures_8_to_11(some)
+    ]
 
 
 def _record(results: Sequence[Result]) -> dict[str, object]:

@@ -81,7 +81,7 @@ def parse(spec: str | os.PathLike[str]) -> tuple[str, Path, dict[str, str]]:
 
 
 def _format(named: str, options: Mapping[str, Any], source: Source) -> LogFormat:
-    if not named and options.keys() & COLUMNS.keys():
+    if not named and options.keys() & {*COLUMNS, "answer_is"}:
         named = _claimed_with(options, source)
     kind = LOGS.get(named) if named else _recognised(source)
     if options and kind.options is None:
@@ -89,9 +89,8 @@ def _format(named: str, options: Mapping[str, Any], source: Source) -> LogFormat
     given = read_settings(kind.options, options, what=f"log format {kind.name}", noun="option") if options else {}
     found: LogFormat = kind(**given)
     if kind.name == "table":
-        missing = [
-            value for value in given.values() if value not in source.columns and value != "row" and "+" not in value
-        ]
+        columns = [value for name, value in given.items() if name in COLUMNS]
+        missing = [value for value in columns if value not in source.columns and value != "row" and "+" not in value]
         if missing:
             raise DataError.at(source.path, "", f"there is no column {missing[0]!r}; {_columns(source)}")
     return found

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import field, make_dataclass
 from typing import Any
 
 from pfungst.logs.records import About, LogFormat, Record
 from pfungst.rows import cells
+from pfungst.rows.answer_key import AnswerIs, AnswerKey
 from pfungst.rows.fields import Bad, shown
 from pfungst.rows.source import Source
 
@@ -38,14 +40,19 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 }
 """What is read, and the columns it is read from; the first that holds something counts."""
 
+_HIDDEN = re.compile(r"-[0-9]{1,3}")
 UNIQUE = "name ids that are unique: ?id=COLUMN, ?id=COLUMN+COLUMN or ?id=row."
 SECOND_ANSWER = (
     "If it repeats the question, say which column numbers the repetitions: ?take=COLUMN. If it was given under another "
     f"condition, say which column names that: `pfungst import --by COLUMN`. If it is another question, {UNIQUE}"
 )
 
-ColumnOptions = make_dataclass("ColumnOptions", [(name, str, field(default="")) for name in COLUMNS])
-"""The column of each, where it is called otherwise. `id=row` counts the rows; `id=a+b` joins columns."""
+ColumnOptions = make_dataclass(
+    "ColumnOptions",
+    [*((name, str, field(default="")) for name in COLUMNS), ("answer_is", AnswerIs, field(default=""))],
+)
+"""The column of each, where it is called otherwise. `id=row` counts the rows; `id=a+b` joins columns. `answer_is` says
+how right answers name an option."""
 
 
 class TableLog(LogFormat):
@@ -55,6 +62,7 @@ class TableLog(LogFormat):
     title = "a table of answers"
     options = ColumnOptions
     _spelt: Mapping[str, tuple[str, ...]] | None = None
+    _key: AnswerKey | None = None
 
     def claims(self, source: Source) -> float:
         return 0.2 if {column.casefold() for column in source.columns} & set(REPLIES) else 0.0
@@ -67,7 +75,7 @@ class TableLog(LogFormat):
         if (several := _several(said)) is not None:
             answers = answers if choices else answers or several
             said = several[0] if choices and len(several) == 1 else None
-        target = None if said is None else _target(said, choices, lettered)
+        target = None if said is None else self._target(said, choices, lettered, source)
         if target is None and len(set(answers)) == 1:
             target = answers[0]
         reply = self._get(row, "reply")
@@ -90,6 +98,35 @@ class TableLog(LogFormat):
             cells.label(self._get(row, "category")),
             confidence if confidence is not None and 0 <= confidence <= 1 else None,
         )
+
+    def _target(self, said: Any, choices: tuple[str, ...], lettered: bool, source: Source) -> str | None:
+        """The right answer; of options, what the key of the whole file makes of it, and a letter beside options in
+        columns A, B ... A negative number is none: data sets write -1 where the answer is hidden."""
+        if not choices or (lettered and "answer_is" not in self.set):
+            return cells.target_of(said, choices, "the right answer", lettered)
+        if _HIDDEN.fullmatch(cells.text(said, "the right answer").strip()):
+            return None
+        if self._key is None:
+            self._key = self._key_of(source)
+        return self._key.right(self._key.meant(said, choices))
+
+    def _key_of(self, source: Source) -> AnswerKey:
+        """How all rows of the file name the right option."""
+        key = AnswerKey(self.set.get("answer_is", ""))
+        rows = []
+        for where, row in source.rows:
+            with suppress(Bad):  # told when the row itself is read
+                choices, lettered = self._choices(row)
+                said = self._get(row, "answer")
+                if said is None or _several(said) or not choices or (lettered and "answer_is" not in self.set):
+                    continue
+                if not _HIDDEN.fullmatch(cells.text(said, "the right answer").strip()):
+                    rows.append((where, key.meant(said, choices)))
+                    key.add(rows[-1][1], str(source.path), where)
+        for where, meant in rows:
+            if not key.decides(meant):
+                key.refuse(str(source.path), where, meant)
+        return key
 
     def about(self, source: Source) -> About:
         models = {str(self._get(row, "model")) for _, row in source.rows if self._get(row, "model") is not None}
@@ -130,20 +167,6 @@ class TableLog(LogFormat):
         if value is None and column:
             raise Bad(f"the column {column} is empty.")
         return "" if value is None else cells.identifier(value, "the id")
-
-
-def _target(said: Any, choices: tuple[str, ...], lettered: bool) -> str | None:
-    """Beside options in columns A, B ... the answer is a letter; beside a list it may be its number from 0, in a table
-    of texts as text. A negative number is none: data sets write -1 where the answer is hidden."""
-    number = said if isinstance(said, int) and not isinstance(said, bool) else None
-    written = cells.text(said, "the right answer").strip()
-    if number is None and written not in choices and re.fullmatch(r"-?[0-9]{1,3}", written):
-        number = int(written)
-    if not choices or lettered or number is None:
-        return cells.target_of(said, choices, "the right answer", lettered)
-    if number >= len(choices):
-        raise Bad(f"the right answer is choice {number}, but there are {len(choices)} choices, counted from 0.")
-    return None if number < 0 else choices[number]
 
 
 def _several(said: Any) -> tuple[str, ...] | None:

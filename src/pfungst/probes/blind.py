@@ -62,7 +62,8 @@ class Blind(Probe):
     *Gain* is what the image adds: clean accuracy minus that with the image of another example. Where the data set has
     only one image, the blank one stands for it. *Leakage* of a condition is what is answered without the image beyond
     guessing: its accuracy minus that of always saying the most frequent answer to this type of question (that some
-    other example has too), or of a blind pick among the choices.
+    other example has too, and that is among the choices). Where choices are offered, what a blind pick among them
+    scores stands beside it, and is guessing where it is more.
     """
 
     name: str = "blind"
@@ -106,9 +107,12 @@ class Blind(Probe):
         ]
         drops = measure.corrected([measure.drop(trials, "clean", name, seed) for name in conditions])
         drops = [replace(lost, note=one.note) for lost, one in zip(drops, accuracies, strict=True)]
-        guess = _guess_scores(trials)
+        examples = [one.example for one in trials]
+        guess = _guess_scores(examples)
         groups = measure.clusters(trials)
-        guessing = measure.mean("guessing", guess, groups, seed)
+        guessing = _constant("guessing", guess)
+        pick = _constant("blind pick", [_pick_score(example) for example in examples])
+        picks = [pick] if pick.n else []
         leakages = measure.corrected(
             [
                 measure.difference("leakage", measure.scores(trials, name), guess, groups, seed, name)
@@ -127,12 +131,12 @@ class Blind(Probe):
         table = Table(
             "Shortcut ledger",
             ("condition", "accuracy", "drop from clean", *measure.P_COLUMNS, "different answers", "most frequent", "n"),
-            (*rows, ("guessing", guessing, "", "", "", "", "", guessing.n)),
+            (*rows, *((one.name, one, "", "", "", "", "", one.n) for one in (guessing, *picks))),
             f"Gain: clean minus {blind.condition}. Leakage: a condition minus guessing.",
         )
-        verdict = _verdict(clean, blind, gain, guessing, leakages)
+        verdict = _verdict(clean, blind, gain, [guessing, *picks], leakages)
         return Findings(
-            self.name, (clean, *accuracies, *drops, guessing, gain, *leakages),
+            self.name, (clean, *accuracies, *drops, guessing, *picks, gain, *leakages),
             " ".join([verdict, *(one.note for one in accuracies if one.note)]),
             clean, blind, replace(gain, name="drop"), (table,), (figure,), _unmoved(trials),
         )  # fmt: skip
@@ -146,10 +150,14 @@ def _size(image: Image) -> tuple[int, int]:
         return UNKNOWN
 
 
-def _verdict(clean: Finding, blind: Finding, gain: Finding, guessing: Finding, leakages: Sequence[Finding]) -> str:
+def _verdict(
+    clean: Finding, blind: Finding, gain: Finding, guesses: Sequence[Finding], leakages: Sequence[Finding]
+) -> str:
+    guessing, *picks = (measure.percent(one.value) for one in guesses)
+    pick = f" (a blind pick among the choices: {picks[0]})" if picks else ""
     told = (
         f"{CONDITIONS[blind.condition]} the player still scores {measure.with_interval(blind)}, "
-        f"against {measure.percent(guessing.value)} for guessing and {measure.percent(clean.value)} with its own. "
+        f"against {guessing} for guessing{pick} and {measure.percent(clean.value)} with its own. "
     )
     if blind.condition != "other image":
         told = f"All questions are about one image: none can be asked about the image of another. {told}"
@@ -233,32 +241,52 @@ def _picture(example: Example) -> str:
     return example.image_id or example.id
 
 
-def _guess_scores(trials: Sequence[AnsweredTrial]) -> list[float]:
-    """Score of the best blind guess for every example: 1/k of k choices, else the most frequent answer to its type."""
+def _constant(name: str, scores: Sequence[float]) -> Finding:
+    """The mean of what no player said: it has no interval."""
+    known = [score for score in scores if score == score]
+    return Finding(name, sum(known) / len(known) if known else float("nan"), len(known))
+
+
+def _guess_scores(examples: Sequence[Example]) -> list[float]:
+    """Score of the best blind guess for every example: the most frequent answer to its type, or a blind pick among the
+    choices where that is more on the whole."""
     counts: dict[str, Counter[str]] = {}
-    for one in trials:
-        if one.example.target is not None:
-            counts.setdefault(_type(one.example), Counter())[one.example.target] += 1
+    for example in examples:
+        if example.target is not None:
+            counts.setdefault(_type(example), Counter())[example.target] += 1
     # An answer that no other example has is no guess, so that the second may be needed.
     leaders = {
         kind: sorted(counter.items(), key=lambda item: (-item[1], item[0]))[:2] for kind, counter in counts.items()
     }
-    return [_guess_score(one.example, leaders) for one in trials]
+    constant = [_guess_score(example, leaders, counts) for example in examples]
+    picked = [
+        _pick_score(example) if example.choices else score for example, score in zip(examples, constant, strict=True)
+    ]
+    return picked if np.nansum(picked) > np.nansum(constant) else constant
 
 
-def _guess_score(example: Example, leaders: Mapping[str, Sequence[tuple[str, int]]]) -> float:
+def _guess_score(
+    example: Example, leaders: Mapping[str, Sequence[tuple[str, int]]], counts: Mapping[str, Counter[str]]
+) -> float:
     if example.target is None:
         return float("nan")
+    candidates = leaders[_type(example)]
     if example.choices:
-        return 1 / len(example.choices)
+        offered = ((choice, counts[_type(example)][choice]) for choice in example.choices)
+        candidates = sorted(offered, key=lambda item: (-item[1], item[0]))
     # Among as many yes as no, the most frequent answer of all but the example itself would always be the wrong one.
-    known = (answer for answer, count in leaders[_type(example)] if count > (answer == example.target))
+    known = (answer for answer, count in candidates if count > (answer == example.target))
     guess = next(known, None)
     if guess is None:
-        return 0.0
-    if len(example.answers) > 3:  # ten humans: the VQA rule
+        return _pick_score(example) if example.choices else 0.0
+    if len(example.answers) > 3 and not example.choices:  # ten humans: the VQA rule
         return min(1.0, example.answers.count(guess) / 3)
     return float(guess == example.target)
+
+
+def _pick_score(example: Example) -> float:
+    """Score of a blind pick among the choices; unknown where none are offered."""
+    return 1 / len(example.choices) if example.choices and example.target is not None else float("nan")
 
 
 def _type(example: Example) -> str:

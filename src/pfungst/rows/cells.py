@@ -132,7 +132,7 @@ def last_asked(messages: Any) -> str:
     return messages if isinstance(messages, str) else ""
 
 
-_LETTER = re.compile(r"\s*\(?([A-Za-z])\)?[.:]?\s*")
+LETTER = re.compile(r"\s*\(?([A-Za-z])\)?[.:]?\s*")
 _EMPTY_AT_END = 2
 """Empty options behind the last filled one that an answer may name; a letter further away is none."""
 _OPTION = re.compile(r"^\s*\(?([A-Z])[.):]\s*(\S.*?)\s*$", re.MULTILINE)
@@ -148,7 +148,7 @@ def option_columns(row: Mapping[str, Any], answer: Any = None) -> tuple[str, ...
     if not filled:
         return ()
     last = filled[-1]
-    letter = _LETTER.fullmatch(answer) if isinstance(answer, str) else None
+    letter = LETTER.fullmatch(answer) if isinstance(answer, str) else None
     if letter and ascii_uppercase.index(letter[1].upper()) <= ascii_uppercase.index(last) + _EMPTY_AT_END:
         last = max(last, letter[1].upper())
     options = [
@@ -181,7 +181,7 @@ def target_of(value: Any, choices: Sequence[str], what: str, lettered: bool = Fa
     said = text(value, what)
     if not choices or (said in choices and not lettered):
         return said
-    letter = _LETTER.fullmatch(said)
+    letter = LETTER.fullmatch(said)
     if letter:
         place = ascii_uppercase.index(letter[1].upper())
         if place < len(choices):

@@ -11,6 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
@@ -168,14 +169,16 @@ class File:
 
 
 def _open_member(path: Path, member: str) -> tuple[BufferedReader, int]:
-    archive = zipfile.ZipFile(path)
-    try:
-        info = archive.getinfo(member)
-        stream = archive.open(info)
-    finally:
-        # the open member keeps the file alive; the archive object itself is no longer needed
-        archive.close()
-    return cast(BufferedReader, stream), info.compress_size
+    status = path.stat()
+    archive = _archive(path, status.st_mtime_ns, status.st_size, os.getpid())
+    info = archive.getinfo(member)
+    return cast(BufferedReader, archive.open(info)), info.compress_size
+
+
+@lru_cache(maxsize=4)
+def _archive(path: Path, modified: int, size: int, process: int) -> zipfile.ZipFile:
+    """An archive that stays open: its list of members is long where they are many. Processes share no open file."""
+    return zipfile.ZipFile(path)
 
 
 def check_unpacked(path: Path, archive: zipfile.ZipFile, size: int) -> None:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import field, make_dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -45,9 +45,9 @@ class HuggingFace(Format):
         job.name = " ".join([job.place.rstrip("/").rpartition("/")[2], *parts])
         job.metric = job.options.get("metric", "")
         rows = Rows(job)
-        for split in job.in_turn(list(parts)):
-            rows.pictures.update(_pictures_apart(job, split, parts[split]))
-            yield from _examples(job, rows, parts[split], f"{split}-" if len(parts) > 1 else "")
+        yield from rows.settled(
+            example for split in job.in_turn(list(parts)) for example in _split(job, rows, split, parts)
+        )
 
 
 def _open(job: Job) -> dict[str, Any]:
@@ -94,6 +94,11 @@ def _pictures_apart(job: Job, split: str, data: Any) -> Iterator[tuple[str, Imag
         pictures = images.select_columns([column]).cast_column(column, _undecoded(images.features[column]))
         for index, id_ in enumerate(images["id"]):
             yield str(id_), StoredImage(partial(_fetch, job.place, pictures, column, index))
+
+
+def _split(job: Job, rows: Rows, split: str, parts: Mapping[str, Any]) -> Iterator[Found]:
+    rows.pictures.update(_pictures_apart(job, split, parts[split]))
+    yield from _examples(job, rows, parts[split], f"{split}-" if len(parts) > 1 else "")
 
 
 def _examples(job: Job, rows: Rows, data: Any, prefix: str) -> Iterator[Found]:

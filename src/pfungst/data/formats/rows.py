@@ -7,7 +7,7 @@
     image          path below the image folder, data URL, base64, or bytes
     image_id       name of the image; else the path
     answers        list of human answers, or of {"answer": ...}
-    answer         one answer; with choices also its letter, or its number from 0
+    answer         one answer; with choices also its letter, or its number from 0: one reading for all rows
     target         the right one; else the most frequent answer
     choices        list of options, the target among them; or one column an option: A, B ...
     answer_type, question_type, scene, program
@@ -23,9 +23,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, make_dataclass
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, make_dataclass, replace
 from string import ascii_uppercase
 from typing import Any
 
@@ -40,6 +40,7 @@ from pfungst.data.formats.layouts import (
 from pfungst.data.images import StoredImage, from_base64, is_base64, normal_path
 from pfungst.data.job import FEW, UNREAD, Found, Job
 from pfungst.rows import cells
+from pfungst.rows.answer_key import SAID, AnswerIs, AnswerKey
 from pfungst.rows.fields import (
     Bad,
     Programs,
@@ -62,8 +63,11 @@ _NAN = "nan"
 _MOST_NAMED = 30
 _OF_IMAGES = re.compile(r"image|img|picture|photo|figure|jpe?g|png", re.IGNORECASE)
 
-ColumnOptions = make_dataclass("ColumnOptions", [(name, str, field(default="")) for name in (*NAMES, "metric")])
-"""The column of each field, where it is called otherwise, and how answers are judged."""
+ColumnOptions = make_dataclass(
+    "ColumnOptions",
+    [*((name, str, field(default="")) for name in (*NAMES, "metric")), ("answer_is", AnswerIs, field(default=""))],
+)
+"""The column of each field, where it is called otherwise, how answers are judged, and how they name an option."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,11 @@ def _question_type(row: Mapping[str, Any], column: str) -> str:
     return str(value) if isinstance(value, int) else ""
 
 
+def _of_numbers(choices: object) -> bool:
+    """Whether options are numbers, so that an answer which is a number may be one of them."""
+    return isinstance(choices, Sequence) and any(isinstance(choice, int | float) for choice in choices)
+
+
 def _is_yes_no(target: str | None) -> bool:
     return (target or "").strip().lower() in ("yes", "no")
 
@@ -129,6 +138,9 @@ class Rows:
         self._header: tuple[str, ...] = ()
         self._humans, self._only_yes_no = 0, True
         self._same, self._follows = Linked(), Linked()
+        self._key = AnswerKey(job.options.get("answer_is", ""))
+        self._meant: Mapping[str, str] = {}
+        """What the answer of the last row may mean, by the ways to read it."""
         self.pictures: dict[str, Image] = {}
         """Images that a table of their own holds, by image id."""
 
@@ -176,6 +188,31 @@ class Rows:
             else:
                 yield example, file, number
 
+    def settled(self, examples: Iterable[Found]) -> Iterator[Found]:
+        """The examples in their order, each with its right option: one that can be read in two ways waits for a row
+        that decides, to the end of the data set if need be."""
+        waiting: deque[tuple[str, Found, Mapping[str, str]]] = deque()
+        for example in examples:
+            if self._meant:
+                self._key.add(self._meant, *self._job.place_of(*example[1:]))
+                if self._key.sentence:
+                    self._job.notes[SAID] = self._key.sentence
+            split = self._job.reading
+            waiting.append((split, example, self._meant))
+            while waiting and self._key.decides(waiting[0][2]):
+                self._job.reading, (given, file, number), meant = waiting.popleft()
+                yield self._with_right(given, meant), file, number
+            self._job.reading = split
+        if waiting:
+            _, (_, file, number), meant = waiting[0]
+            self._key.refuse(*self._job.place_of(file, number), meant)
+
+    def _with_right(self, example: Example, meant: Mapping[str, str]) -> Example:
+        if not meant:
+            return example
+        target = self._job.share(self._key.right(meant))
+        return replace(example, target=target, answers=example.answers or self._job.share((target,)))
+
     def _shape(self, row: Mapping[str, Any]) -> _Shape:
         names = tuple(row)
         if names not in self._shapes:
@@ -185,8 +222,10 @@ class Rows:
         return self._shapes[names]
 
     def example(self, row: Mapping[str, Any], id_: str, picture: Image | None = None) -> Example:
-        """An example of a row. `id_` is used where the row has no id; `picture` is an image kept elsewhere."""
+        """An example of a row. `id_` is used where the row has no id; `picture` is an image kept elsewhere. The right
+        option is what `settled` makes of `_meant`."""
 
+        self._meant = {}
         shape = self._shape(row)
         layout = shape.layout
 
@@ -219,8 +258,10 @@ class Rows:
         elif answer is not None and (choices or not answers):
             if not choices and (said := self._said_by_several(answer)) is not None:
                 answers, target = said, most_frequent(said)
+            elif choices and (not lettered or "answer_is" in self._job.options):
+                self._meant = self._key.meant(answer, choices, _of_numbers(get("choices")))
             else:
-                target = self._answer(answer, choices, lettered)
+                target = self._answer(answer, choices)
         else:
             target = most_frequent(answers)
         if target is not None and not answers:
@@ -342,17 +383,13 @@ class Rows:
         letters = {letter: cell[column] for letter, column in zip(ascii_uppercase, columns, strict=True)}
         return tuple(checked(one, "an option") for one in cells.option_columns(letters, answer)), True
 
-    def _answer(self, answer: object, choices: Sequence[str], lettered: bool) -> str:
+    def _answer(self, answer: object, choices: Sequence[str]) -> str:
+        """An answer that is no option, or the letter of one."""
         if not choices:
             return answer_text(answer, '"answer"')
         if isinstance(answer, int) and not isinstance(answer, bool):
-            if not 0 <= answer < len(choices):
-                raise Bad(f"the answer is choice {answer}, but there are {len(choices)} choices, counted from 0.")
-            return choices[answer]
-        said = cells.right_answer(answer_text(answer, '"answer"'), choices, "the answer", lettered)
-        # in a table of texts a number is text, too
-        is_number = said not in choices and not lettered and re.fullmatch(r"[0-9]{1,3}", said.strip())
-        return self._answer(int(said), choices, lettered) if is_number else said
+            return next(iter(self._key.meant(answer, choices).values()))
+        return cells.right_answer(answer_text(answer, '"answer"'), choices, "the answer")
 
     def _said_by_several(self, answer: object) -> tuple[str, ...] | None:
         """Answers that stand in one cell as a list of texts; `[Asia, Europe]` and `[2, 5]` are one answer."""

@@ -66,11 +66,14 @@ class TableFiles(Format):
         rows = Rows(job)
         for file in pictures:
             rows.pictures.update(_pictures(file, rows))
-        for split in job.in_turn(chosen):
-            for file in splits[split]:
-                prefix = "" if len(chosen) == len(splits[split]) == 1 else f"{file.stem}-"
-                for where, row, picture in _rows(file, rows):
-                    yield from rows.found(file, where, row, prefix, picture)
+        alone = len(chosen) == 1 and len(splits[chosen[0]]) == 1
+        yield from rows.settled(
+            example
+            for split in job.in_turn(chosen)
+            for file in splits[split]
+            for where, row, picture in _rows(file, rows)
+            for example in rows.found(file, where, row, "" if alone else f"{file.stem}-", picture)
+        )
 
 
 def _rows(file: File, rows: Rows) -> Iterator[Row]:

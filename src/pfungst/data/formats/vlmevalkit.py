@@ -62,10 +62,13 @@ class VlmEvalKit(Format):
         chosen = job.choose(sorted(splits))
         job.name = "+".join(chosen)
         rows = Rows(job)
-        for split in job.in_turn(chosen):
-            table = _Table(splits[split], job)
-            for count, (number, row, place) in enumerate(csv_rows(table.file, rows.expect)):
-                yield from job.example((table.file, number), table.example, rows, count, number, row, place)
+        tables = (_Table(splits[split], job) for split in job.in_turn(chosen))
+        yield from rows.settled(
+            example
+            for table in tables
+            for count, (number, row, place) in enumerate(csv_rows(table.file, rows.expect))
+            for example in job.example((table.file, number), table.example, rows, count, number, row, place)
+        )
 
 
 def _plain(index: str) -> str:
