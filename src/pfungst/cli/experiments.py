@@ -18,7 +18,7 @@ import typer
 
 from pfungst.cli import PROBLEMS_FOUND
 from pfungst.cli.options import Json, LateGroup, On, Workers, command_of, family, named, place, with_options
-from pfungst.cli.show import print_json, progress_bar, show_table, tell
+from pfungst.cli.show import print_json, progress_bar, say, show_table, tell
 from pfungst.core.files import read_json
 from pfungst.core.settings import parse_settings, read_settings
 from pfungst.core.types import Table
@@ -121,9 +121,9 @@ def show(experiment: Experiment[Any, Any], config: Any, out: Path, as_json: bool
     else:
         for table in tables:
             show_table(table)
-        print(out)
+        say(out)
     if missing := record.get("missing"):
-        print(f"pfungst: {missing} runs are missing from the tables.", file=sys.stderr)
+        say(f"pfungst: {missing} runs are missing from the tables.", file=sys.stderr)
         raise typer.Exit(1)
 
 
@@ -196,4 +196,4 @@ def _tell(folder: Path, as_json: bool) -> None:
         return
     for table in findings["tables"]:
         show_table(Table(table["title"], tuple(table["columns"]), tuple(map(tuple, table["rows"]))))
-    print(f"Filed in {folder}. Write {folder / 'answer.toml'}, then `pfungst results pages`.")
+    say(f"Filed in {folder}. Write {folder / 'answer.toml'}, then `pfungst results pages`.")
