@@ -65,7 +65,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--adversary", default="a2c")
     given = parser.parse_args()
-    settings = GameSettings(size=10, seeds=1, adversary=given.adversary, budget=20 if given.quick else 100)
+    budget = 20 if given.quick else 100
+    settings = GameSettings(size=10, seeds=1, adversary=given.adversary, budget=budget, uniform=False)
     data = embedded(scenes=60, seed=2, cache=False)
     from pfungst.world import render
 

@@ -102,10 +102,11 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     """No test reads or fills the cache of the user."""
     folder = tmp_path_factory.getbasetemp() / "cache"
     monkeypatch.setenv("PFUNGST_CACHE", str(folder))
-    if "PYTEST_XDIST_WORKER" in os.environ and not (folder / "meteor").exists():
-        # Reading five million paraphrases takes ten seconds: once for all workers is enough.
-        shared = tmp_path_factory.getbasetemp().parent / "meteor"
-        shared.mkdir(exist_ok=True)
-        folder.mkdir(exist_ok=True)
-        (folder / "meteor").symlink_to(shared)
+    # Reading five million paraphrases and drawing the world take seconds: once for all workers is enough.
+    for name in ("meteor", "world") if "PYTEST_XDIST_WORKER" in os.environ else ():
+        if not (folder / name).exists():
+            shared = tmp_path_factory.getbasetemp().parent / name
+            shared.mkdir(exist_ok=True)
+            folder.mkdir(exist_ok=True)
+            (folder / name).symlink_to(shared)
     return folder

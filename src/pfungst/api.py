@@ -27,13 +27,11 @@ from pfungst.core import (
     UsageError,
     read_config,
 )
-from pfungst.core.errors import ended
 from pfungst.core.exam import Examined
 from pfungst.core.files import file_name, jsonable
 from pfungst.core.files import reading as reading_file
 from pfungst.core.finished import note
 from pfungst.core.progress import shown_in
-from pfungst.core.run import missing_trials
 from pfungst.core.settings import describe_settings
 from pfungst.core.spec import labelled
 from pfungst.core.trials import readings_in
@@ -272,14 +270,7 @@ def reading_notes(examined: Examined, metric: str, matcher: str, label: str = ""
 
 def unanswered(examined: Examined) -> tuple[str, ...]:
     """That queries got no answer, where some did not."""
-    if not examined.failed:
-        return ()
-    question, error = examined.failed[0]
-    told = {"failed": examined.failed, "left out by probe": examined.left_out}
-    return (
-        f"{missing_trials(told)} The first: {question[:80]!r}: {ended(error[:300])} The same exam tries them again; "
-        "--max-errors N allows them.",
-    )
+    return (f"{examined.lacking} --max-errors N allows them.",) if examined.lacking else ()
 
 
 def lost_images(data: Dataset) -> bool:

@@ -119,7 +119,10 @@ def test_every_kind_of_part_is_listed(folder, pfungst):
 def test_what_can_be_set_of_a_part_is_listed(pfungst, kind, name, setting, value, default):
     rows = {row["setting"]: row for row in json.loads(pfungst("list", kind, name, "--json"))}
     assert (rows[setting]["value"], rows[setting]["default"]) == (value, default)
-    assert f"{name}: settings" in pfungst("list", kind, name)
+
+
+def test_settings_are_listed_under_the_name_of_their_part(pfungst):
+    assert "noise: settings" in pfungst("list", "probes", "noise")
 
 
 def test_parts_without_settings_are_told(pfungst):

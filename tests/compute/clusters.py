@@ -15,7 +15,9 @@ def ray_cluster(head: Mapping[str, Any], *others: Mapping[str, Any]) -> Iterator
     """A head and more nodes, each with processes, an object store and resources of its own."""
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"include_dashboard": False, "wait": False, **head})
+    # As Ray has it, the priority of workers is 15 below that of the tests: beside anything else they stand still.
+    settings = {"include_dashboard": False, "wait": False, "_system_config": {"worker_niceness": 0}}
+    cluster = Cluster(initialize_head=True, head_node_args={**settings, **head})
     try:
         for node in others:
             cluster.add_node(wait=False, **node)

@@ -175,14 +175,15 @@ def test_a_cluster_that_is_lost_again_and_again_before_it_does_anything_is_given
     assert len(tries) == 4
 
 
-def test_ray_started_for_the_call_gives_the_same_bytes(tmp_path):
+def test_ray_started_for_the_call_gives_the_same_bytes_with_the_priority_of_the_command(tmp_path):
     code = (
-        "import sys; from tests.compute.compute_jobs import draw; from pfungst.compute import make_shards, run_shards\n"
-        "run_shards(draw, make_shards(range(4), seed=5), sys.argv[1], on='ray', workers=2)"
+        "import os, sys; from tests.compute.compute_jobs import draw_unhindered as draw\n"
+        "from pfungst.compute import make_shards, run_shards\n"
+        "run_shards(draw, make_shards([os.nice(0)] * 4, seed=5), sys.argv[1], on='ray', workers=2)"
     )
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], env=environment, check=True)
-    for shard in make_shards(range(4), seed=5):
+    for shard in make_shards([os.nice(0)] * 4, seed=5):
         assert (tmp_path / shard.name).read_bytes() == jobs.draw(shard)
 
 

@@ -258,3 +258,41 @@ def test_an_audit_needs_no_cache_folder(monkeypatch, tmp_path):
     whole = audit(giveaway(), **settings)
     monkeypatch.setenv("PFUNGST_CACHE", str(tmp_path / "file" / "below"))
     assert audit(giveaway(), **settings).cells == whole.cells
+
+
+def test_an_experiment_keeps_every_scorer_and_a_finished_one_looks_at_no_image(tmp_path, monkeypatch):
+    from pfungst.experiments import audit_training
+
+    looked, trained = [], []
+    inner, attend = audit_training.Tasks, audit_training.train_attention
+
+    def tasks(made, encoder, features, *others):
+        looked.append(features is not None)
+        return inner(made, encoder, features, *others)
+
+    def attention(reading, data, name, config, told):
+        if len(trained) == 1 and stops:
+            raise KeyboardInterrupt
+        trained.append(f"{name} {config.seed}")
+        return attend(reading, data, name, config, told)
+
+    monkeypatch.setattr(audit_training, "Tasks", tasks)
+    monkeypatch.setattr(audit_training, "train_attention", attention)
+    settings = {
+        "kinds": (),
+        "encoder": random_words(),
+        "models": ("QA", "HieCoAtt"),
+        "config": ScorerConfig(hidden=8, epochs=2, batch=24, seeds=2),
+        "scorers": tmp_path / "scorers",
+    }
+    stops = True
+    with pytest.raises(KeyboardInterrupt):
+        audit(seen(60), seen(30, 1000), **settings)
+    stops = False
+    whole = audit(seen(60), seen(30, 1000), **settings)
+    assert trained == ["HieCoAtt 0", "HieCoAtt 1"]
+    files = {path.name for path in (tmp_path / "scorers").glob("*.npz")}
+    assert files == {f"Orig-{name}-{number}.npz" for name in ("QA", "HieCoAtt") for number in (0, 1)}
+    looked.clear()
+    again = audit(seen(60), seen(30, 1000), **settings)
+    assert again.cells == whole.cells and len(trained) == 2 and looked == [False, False]

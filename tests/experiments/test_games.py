@@ -61,6 +61,10 @@ def test_all_games_stand_in_the_papers_tables_and_in_run_folders_of_their_own(co
     assert max(r.average("fooled") for r in results[:2]) > 0 and {r.average("fooled") for r in results[2:]} == {0.0}
     tables = {table["title"]: table for table in json.loads(Path("out/result.json").read_text())["tables"]}
     assert len(tables["Results of the games (Table 2)"]["rows"]) == 2
+    beside = tables["Adversaries beside their controls"]["rows"]
+    assert [(*row[:1], *row[2:4]) for row in beside] == [(player, "rsg", "greedy") for player in config.players]
+    rsg, greedy = (results[at].average("fooled") for at in (0, 1))
+    assert beside[0][6]["value"] == pytest.approx(rsg - greedy)  # the same questions in both
     figures = {
         figure["title"]: figure["series"] for figure in json.loads(Path("out/result.json").read_text())["figures"]
     }
@@ -86,6 +90,8 @@ def test_sizes_are_compared_on_the_questions_they_share(config: GamesConfig) -> 
     assert row[:3] == ["mine.py:Weak", "rsg", "2, 4"]
     shares = [sum(one[name] for name in both) / len(both) for one in reversed(won)]
     assert [cell["value"] for cell in row[3:6]] == pytest.approx([*shares, shares[0] - shares[1]])
+    titles = [figure["title"] for figure in json.loads(Path("out/result.json").read_text())["figures"]]
+    assert len(set(titles)) == len(titles) == 2 * 4 and sum(one.endswith("mini-games of 4") for one in titles) == 4
     with pytest.raises(UsageError, match="written as 100x30"):
         replace(config, also=("100",)).sizes()
 

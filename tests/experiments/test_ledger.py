@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 
+from pfungst import load
 from pfungst.core import DataError, UsageError
 from pfungst.experiments import EXPERIMENTS
 from pfungst.experiments.ledger import digest, read_result
 from pfungst.experiments.ledger_pages import first_sentence, problems, write_pages
 from pfungst.experiments.ledger_run import configure, expand, file_result, run_protocol
+from pfungst.players import resolve
+from pfungst.probes.game import GameSettings, play
 from tests.experiments.small import EXPERIMENT, Inner
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -322,6 +325,20 @@ def test_pages_quote_tables_and_numbers(folder: Path) -> None:
     assert told(folder) == ["docs/numbers.md: it quotes table 2 of squares, which has 1."]
 
 
+def test_a_result_made_before_protocols_is_linked_with_its_star(folder: Path) -> None:
+    filed(folder)
+    written = PROTOCOL.replace('experiment = "small"', 'made_by = "an earlier program"').partition("[config]")[0]
+    (folder / "protocol.toml").write_text(written)
+    run = folder / "run.json"
+    run.write_text(json.dumps({**json.loads(run.read_text()), "protocol": digest(folder)}))
+    write_pages(folder.parent, Path("docs"))
+    before = told(folder)
+    sentence = "README.md links squares as `result`, which was made before protocols were kept: write `result *`."
+    for text, wrong in (("result", True), ("result *", False)):
+        Path("README.md").write_text(f"It is so ([{text}](docs/results/numbers.md#squares)).")
+        assert [one for one in told(folder) if one not in before] == ([sentence] if wrong else [])
+
+
 def test_a_page_shows_one_table_the_remarks_and_that_rows_are_left_out(folder: Path) -> None:
     filed(folder)
     answer = folder / "answer.toml"
@@ -355,15 +372,24 @@ def test_commands_are_run_and_their_folders_read(folder: Path, monkeypatch: pyte
     rows = [{"id": f"q{n}", "question": f"Is {n} even?", "answer": "yes" if n % 2 == 0 else "no"} for n in range(6)]
     Path("even.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     head = PROTOCOL.partition("experiment")[0]
-    lines = '[data]\neven = "Six."\n[commands]\nprior = "examine prior --data $NUMBERS/even.jsonl --probe control"\n'
+    lines = (
+        '[data]\neven = "Six."\n[commands]\nprior = "examine prior --data $NUMBERS/even.jsonl --probe control"\n'
+        'game = "play prior --data world?scenes=4&rephrasings=0 --adversary rsg --size 2 --seeds 1 --budget 1 '
+        '--strips 0 --fairness none --transfer runs/first"\n'
+    )
     (folder / "protocol.toml").write_text(head + lines)
     commit()
     with pytest.raises(UsageError, match="The protocol names .NUMBERS. Set this environment variable"):
         run_protocol(folder, allow=TEST)
     monkeypatch.setenv("NUMBERS", str(folder.parents[1]))
+    data = load("world?scenes=4&rephrasings=0")
+    play(resolve("prior", data=data), data, "runs/first", GameSettings("rsg", 2, 1, budget=1))
     result = read_result(filed(folder))
     assert result.tables[0].title == "prior" and result.tables[0].rows[0][0] == "control"
-    assert result.findings is not None and set(result.findings["by_command"]) == {"prior"}
+    assert result.findings is not None and set(result.findings["by_command"]) == {"prior", "game"}
+    assert "game: Transfer of fooling scenes" in [
+        table.title for table in result.tables
+    ]  # it stands beside the findings
     assert told(folder) == []
 
 

@@ -163,3 +163,12 @@ def test_a_model_of_the_zoo_tells_by_its_vocabulary_and_length():
     assert readings[1] == Reading(3, 0, sum(word not in known for word in ("whether", "zyzzyva's", "there")))
     assert readings[2] == Reading(60, 10, 0)
     assert readings[3] == Reading(0, 0, 0)
+
+
+@pytest.mark.parametrize("probe", [Noise(ranker="rouge", k=2, partitions=2, fit=True), Rephrase(), Surface()])
+def test_trials_that_are_too_many_to_hold_say_the_same(probe, tmp_path, monkeypatch):
+    held = pfungst.examine(Reader(), worded(), [probe], tmp_path / "held")
+    monkeypatch.setattr("pfungst.core.exam.HELD", 0)
+    streamed = pfungst.examine(Reader(), worded(), [probe], tmp_path / "streamed")
+    first, second = ((run.path / "findings.json").read_bytes() for run in (held, streamed))
+    assert first == second and b"questions cut" in first

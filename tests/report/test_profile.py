@@ -47,7 +47,7 @@ def test_the_command_prints_it_only_when_asked(runs):
 
     assert "dominates" in " ".join(compare(*runs[:2], "--profile").split())
     assert "dominates" not in compare(*runs)
-    assert isinstance(json.loads(compare(*runs[:2], "--json")), list)
+    assert "profile" not in json.loads(compare(*runs[:2], "--json"))
     told = json.loads(compare(*runs[:2], "--margin", "0.1", "--json"))
     assert told["profile"]["margin"] == 0.1 and told["profile"]["undominated"] == ["all"]
     assert told["profile"]["standings"][0]["better"] == ["clean"] and told["pairs"]

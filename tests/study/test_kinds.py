@@ -1,4 +1,4 @@
-"""The five kinds: their items, what they make of answers, and exports that the rest of the package reads."""
+"""The kinds: their items, what they make of answers, and exports that the rest of the package reads."""
 
 from __future__ import annotations
 
@@ -349,6 +349,49 @@ def test_labels_of_people_are_read_by_judges(make: Make, answered: Path, tmp_pat
     export_study(study, study_results(study), tmp_path / "found")
     labels = read_labels(tmp_path / "found" / "labels.csv")
     assert {f"{one.id} {one.condition}": one.right for some in labels.values() for one in some} == said
+
+
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of the probe noise."""
+    folder = tmp_path_factory.mktemp("noisy")
+    data = "world?scenes=8"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PFUNGST_CACHE", str(folder / "cache"))
+        pfungst.examine("prior", data, ["noise:ranker=rouge,k=3,partitions=3"], folder / "run", limit=12)
+    return folder / "run"
+
+
+def test_people_say_whether_disturbed_questions_keep_their_answers(make: Make, noisy: Path, tmp_path: Path) -> None:
+    study = make("kept:items=12", data=str(noisy), wanted=1, check_every=0)
+    run = {(row["example_id"], row["variant"]): row for row in pfungst.Run.open(noisy).rows()}
+    items = [one for one in study.book.items() if one["role"] == ITEM]
+    assert len(items) == len({one["about"]["example_id"] for one in items}) == 12, "nobody sees a question twice"
+    for one in items:
+        row = run[one["about"]["example_id"], one["about"]["variant"]]
+        assert (row["question"], row["target"]) == (one["about"]["question"], one["about"]["target"])
+        assert row["role"] in ("keeps", "control")
+    worker = study.book.join("w")
+    while (turn := study.book.next(worker)) is not None:
+        right = dict(turn.content.facts)["Answer"]
+        random = "random" in json.dumps(
+            [one["about"] for one in items if one["about"].get("question") == turn.content.question]
+        )
+        study.book.submit(worker, turn.id, {"fits": "no" if random else "yes", "clear": "yes"})
+        assert right
+    results = study_results(study)
+    numbers = results.outcome.numbers
+    shown = Counter(one["about"]["variant"] for one in items)
+    assert numbers["fits, all"].value == pytest.approx(1 - shown["random"] / 12)
+    assert numbers["clear, all"].value == 1.0
+    assert {name for name in numbers if name.startswith("fits")} == {"fits, all", *(f"fits, {name}" for name in shown)}
+    export_study(study, results, tmp_path / "found")
+    assert len((tmp_path / "found" / "kept.csv").read_text().splitlines()) == 13
+
+
+def test_a_study_of_kept_answers_needs_a_run_with_that_probe(make: Make, noisy: Path) -> None:
+    with pytest.raises(PfungstError, match="has no probe surface"):
+        make("kept:probe=surface", data=str(noisy))
 
 
 def test_an_unknown_kind_or_setting_is_a_sentence(make: Make) -> None:

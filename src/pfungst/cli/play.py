@@ -87,7 +87,8 @@ def play(
         return
     if not as_json:
         most, each = probe.most_queries(), probe.queries_each()
-        say(f"at most {most:,} questions to {player}: {probe.seeds} x {probe.size} x {each}, and repetitions")
+        beside = "" if probe.make_control() is None else ", as many for the uniform control"
+        say(f"at most {most:,} questions to {player}: {probe.seeds} x {probe.size} x {each}{beside}, and repetitions")
     tried: list[Tried] = []
     with progress_bar() as show:
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pfungst.core.asker import Asker
-from pfungst.core.errors import PfungstError, PlayerError, ProbeError, UsageError
+from pfungst.core.errors import PfungstError, PlayerError, ProbeError, UsageError, ended
 from pfungst.core.files import is_plain_name, locked, write_json
 from pfungst.core.finished import finish, finished, made_of
 from pfungst.core.scoring import Asked, ById, Scoring
@@ -306,6 +306,17 @@ class Examined:
     """Trials of the probe that asked about most."""
     finished: bool = False
     """The run was finished before: nothing was done, and `notes` are those of that time."""
+
+    @property
+    def lacking(self) -> str:
+        """How many trials are left out because asking failed, and why the first did; empty where none is."""
+        from pfungst.core.run import missing_trials
+
+        if not self.failed:
+            return ""
+        question, error = self.failed[0]
+        told = missing_trials({"failed": self.failed, "left out by probe": self.left_out})
+        return f"{told} The first: {question[:80]!r}: {ended(error[:300])} The same exam tries them again."
 
 
 # --- asking in portions -----------------------------------------------------------------------------------------------

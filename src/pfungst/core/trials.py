@@ -177,7 +177,12 @@ def row_groups(path: Path, columns: Sequence[str], only: Iterable[int] | None = 
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    expected = trials_schema()
     with pq.ParquetFile(path, **PARQUET_READING) as file:
+        for name in columns:
+            # Pages have checksums; what kind of values they hold stands outside of them.
+            if (kind := file.schema_arrow.field(name).type) != expected.field(name).type:
+                raise pa.ArrowInvalid(f"its column {name} holds {kind}")
         for number in range(file.num_row_groups) if only is None else only:
             # Arrow would keep what a row group takes for the next one, and every thread of its own what it read.
             yield number, file.read_row_group(number, columns=list(columns), use_threads=False)

@@ -203,6 +203,7 @@ def audit(
     people: Sequence[Cell] = (),
     name: str = "",
     sets: Path | None = None,
+    scorers: Path | None = None,
     progress: Progress = no_progress,
 ) -> Audit:
     """Answer open questions from the questions alone; then train scorers on every choice set, each shown only some of
@@ -219,6 +220,7 @@ def audit(
     human: accuracy of people by choice set, shown beside the others.
     people: rows of people from a study, with their intervals (`read_people`).
     sets: write the choice sets of both splits to this folder, as train.parquet and test.parquet.
+    scorers: folder of this audit alone that keeps what every scorer picked; one that was stopped goes on there.
     """
     models = find_models(models)
     config = config or ScorerConfig(seed=seed)
@@ -246,12 +248,12 @@ def audit(
         cells += _statistics(made[0], made[1], variant, judge, seed)
     gains: dict[str, Interval] = {}
     warnings: list[str] = []
-    scorers = [one for one in models if one != "Q"] if variants else []
-    if scorers:
+    wanted = [one for one in models if one != "Q"] if variants else []
+    if wanted:
         from pfungst.experiments.audit_training import train_scorers
 
-        how = {"encoder": encoder, "features": features, "config": config, "progress": progress}
-        trained, gains, warnings = train_scorers(made, variants, scorers, judge, seed, **how)
+        how = {"encoder": encoder, "features": features, "config": config, "progress": progress, "folder": scorers}
+        trained, gains, warnings = train_scorers(made, variants, wanted, judge, seed, **how)
         cells += trained
     if lost:
         warnings.append(f"{lost} questions are left out, because their images are missing.")

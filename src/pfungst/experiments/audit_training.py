@@ -1,7 +1,8 @@
 """Trains the scorers of the audit; the MLPs here, in processes of this machine or on a cluster.
 
-What a scorer picked is kept in the cache folder under everything it depends on, so that an audit that was killed goes
-on with the next scorer, and the same audit trains nothing again.
+What a scorer picked is kept in a file of its own, so that an audit that was killed goes on with the next scorer, and
+the same audit trains nothing again: in the folder of an experiment, or, for MLPs, in the cache folder under everything
+it depends on.
 
 The question-only network of the open questions stands here too: words and short phrases of the question -> an answer.
 
@@ -31,9 +32,9 @@ import torch
 from torch import nn
 
 from pfungst import __version__
-from pfungst.compute import Shard, make_shards, place_of_work, run_shards
+from pfungst.compute import Shard, place_of_work, run_shards
 from pfungst.core import Example, PfungstError
-from pfungst.core.files import cache_dir
+from pfungst.core.files import cache_dir, file_name, write_atomic
 from pfungst.core.flips import normalise
 from pfungst.core.stats import Interval
 from pfungst.core.types import Progress, no_progress
@@ -83,7 +84,7 @@ SPREAD = 0.05
 
 Key = tuple[str, str, int]
 """Choice set, what the scorer sees, number of the training."""
-Trained = Mapping[Key, tuple[npt.NDArray[Any], int]]
+Trained = dict[Key, tuple[npt.NDArray[Any], int]]
 """What each scorer picked, and the epoch it ended in."""
 
 
@@ -98,15 +99,25 @@ def train_scorers(
     features: Features | None,
     config: ScorerConfig,
     progress: Progress,
+    folder: Path | None = None,
 ) -> tuple[list[Cell], dict[str, Interval], list[str]]:
-    """The cells of the scorers, what seeing everything gains in each choice set, and what should be known of them."""
+    """The cells of the scorers, what seeing everything gains in each choice set, and what should be known of them.
+
+    folder : keeps the picks of every scorer; it belongs to this data and this configuration. Where all are there, no
+        image is looked at.
+    """
     cells: list[Cell] = []
     gains: dict[str, Interval] = {}
     warnings: list[str] = []
     chosen = get_encoder(encoder)
-    grids = any(name in LOOKING for name in models)
+    keys = [(variant, inputs, number) for variant in variants for inputs in models for number in range(config.seeds)]
+    trained = _finished(folder, keys)
+    features = None if trained else features
+    grids = not trained and any(name in LOOKING for name in models)
     train, test = (Tasks(part, chosen, features, progress, grids) for part in made)
-    if train.images is None or test.images is None:
+    if trained:
+        pass
+    elif train.images is None or test.images is None:
         dropped = [name for name in models if SEES[name] in ("the image alone", "everything")]
         models = [name for name in models if name not in dropped]
         if dropped:
@@ -121,9 +132,9 @@ def train_scorers(
             "Image features are colours and edges on a grid, not those of a network: MLP-IA and MLP-IQA see little."
         )
     vectors = encoder.removeprefix("words:") if isinstance(encoder, str) and encoder.startswith("words:") else None
-    looking = any(name in LOOKING for name in models)
+    looking = not trained and any(name in LOOKING for name in models)
     reading = Reading(train, test, vectors, config.device) if looking else None
-    trained = _train_mlps(train, test, variants, models, config, progress)
+    trained = trained or _train_mlps(train, test, variants, models, config, progress, folder)
     done, total = 0, len(variants) * len(models) * config.seeds
     for variant in variants:
         learnt, _ = train.of(variant)
@@ -133,14 +144,13 @@ def train_scorers(
         for inputs in models:
             picks, epochs = [], []
             for number, one in enumerate(config.each()):
-                if reading is not None and inputs in LOOKING:
-                    seen = [reading.of(part, task) for part, task in (("train", learnt), ("test", asked))]
+                key = variant, inputs, number
+                if key not in trained:
+                    assert reading is not None
                     told = partial(_tell, progress, total, f"{row_name(inputs)} on {variant}", done)
-                    model, epoch = train_attention(reading, seen[0], inputs, one, told)
-                    picks.append(picks_of(model, seen[1], batch=256))
-                else:
-                    found, epoch = trained[variant, inputs, number]
-                    picks.append(found)
+                    trained[key] = _look(reading, learnt, asked, inputs, one, told, folder and folder / _file(key))
+                found, epoch = trained[key]
+                picks.append(found)
                 epochs.append(str(epoch))
                 done += 1
                 progress("training scorers", done, total)
@@ -155,8 +165,39 @@ def train_scorers(
     return cells, gains, warnings
 
 
+def _file(key: Key) -> str:
+    """Where a scorer's picks are kept."""
+    return file_name("-".join(map(str, key))) + ".npz"
+
+
+def _finished(folder: Path | None, keys: Sequence[Key]) -> Trained:
+    """What every scorer picked, if all of them are there; else nothing."""
+    files = {key: folder / _file(key) for key in keys} if folder is not None else {}
+    return {key: _read(file) for key, file in files.items()} if all(one.exists() for one in files.values()) else {}
+
+
+def _look(
+    reading: Reading, learnt: Task, asked: Task, inputs: str, config: ScorerConfig, told: Progress, file: Path | None
+) -> tuple[npt.NDArray[Any], int]:
+    """Train one model that looks at cells, in this process; FILE keeps what it picked."""
+    if file is not None and file.exists():
+        return _read(file)
+    seen = [reading.of(part, task) for part, task in (("train", learnt), ("test", asked))]
+    model, epoch = train_attention(reading, seen[0], inputs, config, told)
+    picks = picks_of(model, seen[1], batch=256)
+    if file is not None:
+        write_atomic(file, _packed(picks, epoch))
+    return picks, epoch
+
+
 def _train_mlps(
-    train: Tasks, test: Tasks, variants: Sequence[str], models: Sequence[str], config: ScorerConfig, progress: Progress
+    train: Tasks,
+    test: Tasks,
+    variants: Sequence[str],
+    models: Sequence[str],
+    config: ScorerConfig,
+    progress: Progress,
+    folder: Path | None,
 ) -> Trained:
     """Train where `pfungst.compute.working` says."""
     wanted = [one for one in models if one in INPUTS]
@@ -164,12 +205,12 @@ def _train_mlps(
         return {}
     tasks = {variant: (train.of(variant)[0], test.of(variant)[0]) for variant in variants}
     keys: list[Key] = [(v, inputs, number) for v in variants for inputs in wanted for number in range(config.seeds)]
-    shards = make_shards([list(key) for key in keys], name="scorer-{index:05d}.npz")
+    shards = [Shard(0, _file(key), list(key)) for key in keys]
     # Steps are told by the process that trains, and only this one is heard.
     told = partial(_tell, progress, len(keys)) if place_of_work().on == "local" else None
     work = partial(_train, tasks=tasks, config=config, told=told)
-    with _folder(_digest(tasks, wanted, config)) as folder:
-        files = run_shards(work, shards, folder, progress=progress, what="training scorers")
+    with contextlib.nullcontext(folder) if folder else _folder(_digest(tasks, wanted, config)) as kept:
+        files = run_shards(work, shards, kept, progress=progress, what="training scorers")
         return {key: _read(file) for key, file in zip(keys, files, strict=True)}
 
 
@@ -192,8 +233,12 @@ def _train(
     learnt, asked = tasks[variant]
     heard = no_progress if told is None else partial(told, f"{row_name(inputs)} on {variant}", shard.index)
     scorer = scorers.train(learnt, inputs, list(config.each())[number], progress=heard)
+    return _packed(scorers.picks(scorer, asked), scorer.epoch)
+
+
+def _packed(picks: npt.NDArray[Any], epoch: int) -> bytes:
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, picks=scorers.picks(scorer, asked), epoch=scorer.epoch)
+    np.savez_compressed(buffer, allow_pickle=False, picks=picks, epoch=epoch)
     return buffer.getvalue()
 
 

@@ -44,6 +44,7 @@ EXPERIMENTS = Registry(
         "games": "pfungst.experiments.games:EXPERIMENT",
         "harden": "pfungst.experiments.harden:EXPERIMENT",
         "matrix": "pfungst.experiments.matrix:EXPERIMENT",
+        "label-keeping": "pfungst.experiments.label_keeping:EXPERIMENT",
         "noise": "pfungst.experiments.noise:EXPERIMENT",
         "photographs": "pfungst.experiments.photographs:EXPERIMENT",
         "questions": "pfungst.experiments.questions:EXPERIMENT",

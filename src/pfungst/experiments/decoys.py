@@ -214,7 +214,8 @@ def _audit(config: DecoysConfig, name: str, construction: str, out: Path, progre
         fallback="frequent" if balanced else construction, balanced=balanced,
         features=_features(config, train), config=config.training,
         models=[one for one in config.scorers if one != "Q"], name=name,
-        sets=out / "sets" / f"{name}-{construction}", progress=progress,
+        sets=out / "sets" / f"{name}-{construction}", scorers=out / "scorers" / f"{name}-{construction}",
+        progress=progress,
     )  # fmt: skip
     columns, rows = found.table()
     by_vqa = found.table(vqa=True) if found.metric else ((), [])

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pfungst.core import Figure, PfungstError, Place, StoredPlayer, Table, UsageError
+from pfungst.core import Figure, Place, StoredPlayer, Table, UsageError
 from pfungst.core.files import file_name
 from pfungst.core.settings import split_settings
 from pfungst.core.threads import available_cores
@@ -126,11 +126,6 @@ def run(config: GamesConfig, out: Path, *, progress: Progress) -> tuple[Result, 
             result = play(asked, data, job.out, job.settings, seed=config.seed, progress=progress, config=about)
         results.append(replace(result, player=player))
     progress("games", len(jobs), len(jobs))
-    if silent := sum(played.unanswered for result in results for played in result.rounds):
-        raise PfungstError(
-            f"{silent} questions of the games got no answer: the tables would lack them. The same command with --on "
-            "local asks them again."
-        )
     return tuple(results)
 
 
@@ -181,10 +176,18 @@ def tables(results: Sequence[Result]) -> list[Table]:
 
 
 def figures(results: Sequence[Result]) -> list[Figure]:
-    """Figures 8 to 11, and success against budget."""
+    """Figures 8 to 11, and success against budget, for each size of mini-games."""
     from pfungst.probes.game.tables import apart, figures_8_to_11
+    from pfungst.probes.measure import grouped
 
-    return figures_8_to_11(apart(results))
+    by_size = grouped(apart(results), lambda result: result.size)
+    if len(by_size) == 1:
+        return figures_8_to_11(apart(results))
+    return [
+        replace(figure, title=f"{figure.title}, mini-games of {size}")
+        for size, some in by_size.items()
+        for figure in figures_8_to_11(some)
+    ]
 
 
 def _record(results: Sequence[Result]) -> dict[str, object]:

@@ -36,6 +36,8 @@ ROWS = 12
 """Most rows of a table on a page; the whole is in findings.json."""
 _BLOCK = re.compile(r"(<!-- result: (\S+) (\d+) -->\n).*?(<!-- end of result -->)", re.DOTALL)
 _QUOTE = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])+)\]\([^()\s]*results/[\w.-]+\.md#([\w-]+)\s+\"([^\"]+)\"\)")
+_LINK = re.compile(r"\[result\]\([^()\s]*results/[\w.-]+\.md#([\w-]+)\)")
+"""A link that says no more than `result`."""
 _NUMBER = re.compile(r"(?<![\w.])[-−+]?\d[\d,]*(?:\.\d+)?")
 
 
@@ -89,6 +91,11 @@ def problems(root: Path, docs: Path) -> list[str]:
     broken += [f"{path} is no page of {root / 'pages.toml'}." for path in pages if path not in wanted]
     for page in _pages(docs):
         broken += _misquoted(page, results)
+        broken += [
+            f"{page} links {name} as `result`, which was made before protocols were kept: write `result *`."
+            for name in _LINK.findall(page.read_text(encoding="utf-8"))
+            if name in results and results[name].protocol.made_by
+        ]
     return [*broken, *_rewritten(root)]
 
 

@@ -142,7 +142,7 @@ def _of_experiment(protocol: Protocol, out: Path) -> dict[str, Any]:
 
 def _of_commands(protocol: Protocol, out: Path) -> dict[str, Any]:
     """Of run folders the card and the tables, of experiments theirs; all of it under the command's name as well."""
-    from pfungst.report.card import CARD_COLUMNS, card_rows
+    from pfungst.report.card import CARD_COLUMNS, card_rows, read_extras
 
     tables, told = [], {}
     for name in protocol.commands:
@@ -156,7 +156,9 @@ def _of_commands(protocol: Protocol, out: Path) -> dict[str, Any]:
             note = f"Replies that could not be read: {unread:,}. Left out because asking failed: {left_out:,}."
             tables.append({"title": name, "columns": CARD_COLUMNS, "rows": card_rows(sections), "note": note})
         for section in [*sections, found]:
-            tables += [{**table, "title": f"{name}: {table['title']}"} for table in section.pop("tables", ())]
+            beside = read_extras(out / name, section["probe"])["tables"] if "probe" in section else []
+            every = [*section.pop("tables", ()), *beside]
+            tables += [{**table, "title": f"{name}: {table['title']}"} for table in every]
             section.pop("failures", None)  # they quote the data
     return {"tables": tables, "by_command": told}
 

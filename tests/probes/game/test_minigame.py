@@ -171,7 +171,7 @@ def test_presets_differ_as_the_paper_and_its_code_do(small: list[Example]) -> No
     free = offsets[(np.abs(board.places[0]) < 3.0).all(axis=1)]
     assert np.allclose(free / 0.3, np.round(free / 0.3))
     assert np.abs(offsets).max() == pytest.approx(0.9) and np.abs(board.places).max() <= 3.0
-    with pytest.raises(UsageError, match="grid or step"):
+    with pytest.raises(UsageError, match="grid, displacement or step"):
         replace(paper, moves="jump")
 
 

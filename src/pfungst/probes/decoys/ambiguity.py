@@ -77,10 +77,11 @@ def table(found: Sequence[Finding]) -> Table:
 
 
 def sentence(found: Sequence[Finding]) -> str:
-    """The same in words: of the questions whose answer is neither yes nor no, where there are some."""
+    """The same in words: of the questions whose answer is neither yes nor no, where there are some. That encoders
+    call none the same says little: only the table has it."""
     said = []
     for name, words in ((GIVEN, "an annotator gave {} of them"), (ALIKE, "encoders call {} of them the same")):
-        some = [one for one in found if one.condition.startswith(name)]
+        some = [one for one in found if one.condition.startswith(name) and (one.value or name == GIVEN)]
         if some:
             said.append(words.format(measure.with_interval(some[-1])))
     return f" Decoys that may be right too: {', '.join(said)}." if said else ""

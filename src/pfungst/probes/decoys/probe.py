@@ -47,6 +47,8 @@ OPEN = "open-ended"
 _TURN = re.compile(r"(.+), turn (\d+)")
 _STRENGTH = re.compile(r"QoU@(\d+)")
 OWN = ", no fallback"
+FEW = 0.8
+"""Share of the questions without a fallback below which the conclusion over them is said in words."""
 
 
 def turn_name(name: str, turn: int) -> str:
@@ -161,7 +163,8 @@ def read(probe: str, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
         shown.append((own, own.accuracy(seed, headline + OWN)))
         worth = _drops({**columns, headline: own}, bases[:1], headline, labels, has_orig, seed, OWN)
         rows += [shown[-1][1], *worth]
-        apart = _apart(own, len(main.trials), shown[-1][1], worth)
+        if len(own.trials) < FEW * len(main.trials):
+            apart = _apart(own, len(main.trials), shown[-1][1], worth)
     elif fallbacks and not own.trials:
         apart = f" No question of {headline} is without a fallback."
     for part in _own_parts(columns, headline) if fallen else ():
@@ -330,7 +333,7 @@ def _verdict(
     if accuracy.low <= main.chance <= accuracy.high:
         said += " That is no better than guessing."
     for one in fallbacks:
-        if one.value:
+        if apart and one.value:
             so = ", so IoU and QoU+IoU are not IoU sets" if one.condition == "IoU" and "iou" in fallen else ""
             said += f" {measure.with_interval(one)} of the {one.condition} decoys come from the fallback{so}."
     said += apart

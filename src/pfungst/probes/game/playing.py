@@ -74,7 +74,8 @@ def play(
         player, data, [game], get_metric(data.metric), Path(out), seed, about, progress,
         matcher=get_matcher(reading) if reading else None, spec=ExamSpec("", (), max_errors=0, place=place),
     )  # fmt: skip
-    exam.run()
+    if lacking := exam.run().lacking:
+        raise PfungstError(f"The game in {out} is not whole. {lacking}")
     return read_result(Path(out))
 
 

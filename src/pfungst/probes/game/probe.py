@@ -14,7 +14,7 @@ from pfungst.probes.game import results
 from pfungst.probes.game.board import Board, boards_of
 from pfungst.probes.game.playing import play_rounds, playable, sample_games
 from pfungst.probes.game.rows import Round
-from pfungst.probes.game.rules import GameSettings
+from pfungst.probes.game.rules import BASELINE, GameSettings
 
 CLEAN, AGAIN, MOVED = "clean", "again", "moved"
 KEEPS = (
@@ -82,6 +82,10 @@ class Game(GameSettings, Probe):
         )
         if "beyond" in rows:
             verdict += f" {control_sentence(rows)}"
+        elif self.adversary != BASELINE:
+            verdict += (
+                f" Random legal scenes with as many queries, its control, are another game: adversary {BASELINE}."
+            )
         if result.missing:
             verdict += (
                 f" {result.missing} of {self.seeds} mini-games could not be finished and are missing from all numbers."

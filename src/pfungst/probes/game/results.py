@@ -107,7 +107,7 @@ class Result:
         if any(board.uniform is None for board in self.boards):
             return None
         rounds = tuple(
-            Round(None, tuple(board.uniform for board in played.boards if board.uniform is not None), (), {}, 0,
+            Round(None, tuple(board.uniform for board in played.answered if board.uniform is not None), (), {}, 0,
                   run=played.run, game=played.game)
             for played in self.rounds
         )  # fmt: skip
@@ -250,39 +250,38 @@ def rows_of(result: Result) -> dict[str, Finding]:
 
 SEARCH = {
     "draws": "moves drawn",
-    "legal": "legal moves drawn",
+    "legal_draws": "legal moves drawn",
     "queries": "different legal scenes asked about",
     "updates": "updates",
 }
-"""How much an adversary tried on a question, by a short name."""
+"""How much an adversary tried on a question: fields of `BoardSummary`, and their names."""
 
 
 def search_rows(boards: Sequence[BoardSummary]) -> dict[str, Finding]:
-    """How much was tried on a question, by the names of `SEARCH`, and the policy's `entropy`; nothing where an earlier
-    version played."""
+    """How much was tried on a question, by the fields of `SEARCH`, and where there is a policy its updates and its
+    `entropy`; nothing where an earlier version played."""
     boards = _having(_having(boards, "draws"), "old_answer")
     if not boards:
         return {}
-    fields = {"draws": "draws", "legal": "legal_draws", "queries": "queries", "updates": "updates"}
     images = [board.image_id for board in boards]
     rows = {}
-    for short, name in SEARCH.items():
-        counts = [float(getattr(board, fields[short])) for board in boards]
-        rows[short] = finding(name, interval_of(counts, images, bounds=(0.0, 1.0)), unit="")
-    with_policy = _having(boards, "entropy")
-    if with_policy:
-        rows["entropy"] = _share(
-            "entropy of the policy in the end, of a uniform one's", with_policy, attrgetter("entropy")
-        )
+    for field, name in SEARCH.items():
+        counts = [float(getattr(board, field)) for board in boards]
+        rows[field] = finding(name, interval_of(counts, images), unit="")
+    if with_policy := _having(boards, "entropy"):
+        name = "entropy of the policy in the end, of a uniform one's"
+        rows["entropy"] = _share(name, with_policy, attrgetter("entropy"))
+    else:
+        del rows["updates"]
     return rows
 
 
 def control_rows(result: Result) -> dict[str, Finding]:
     """What the control does, and how much more the adversary does on the same questions."""
     control = result.control
-    if control is None:
+    pairs = [(ours, ours.uniform) for ours in result.boards if ours.uniform is not None]
+    if control is None or not pairs:
         return {}
-    pairs = [(ours, ours.uniform) for ours in _having(result.boards, "old_answer") if ours.uniform is not None]
     images = [ours.image_id for ours, _ in pairs]
     first, second = ([float(is_won(board)) for board in some] for some in zip(*pairs, strict=True))
     boards = [uniform for _, uniform in pairs]
@@ -301,7 +300,9 @@ def search_table(rows: Mapping[str, Finding]) -> Table:
         for name in (*SEARCH, "entropy")
         if name in rows
     )
-    note = "Moves drawn: refused and repeated ones too. A policy of little entropy draws the same few moves again."
+    note = "Moves drawn: refused and repeated ones too."
+    if "entropy" in rows:
+        note += " A policy of little entropy draws the same few moves again."
     return Table("How much was tried on a question", columns, shown, note)
 
 

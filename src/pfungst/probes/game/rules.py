@@ -31,6 +31,8 @@ from pfungst.world.legal import STEP, Rules
 if TYPE_CHECKING:
     from pfungst.probes.game.adversaries import Adversary
 
+BASELINE = "rsg"
+"""The adversary that knows nothing: others stand beside it."""
 OOD_STRETCH = 3.0
 """How much larger the grid of the out-of-distribution game is (appendix A.9 gives no number)."""
 

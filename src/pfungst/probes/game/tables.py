@@ -26,12 +26,10 @@ from pfungst.probes.game.results import (
     type_figure,
 )
 from pfungst.probes.game.rows import ROUNDS, BoardSummary, read_round
-from pfungst.probes.game.rules import GameSettings
+from pfungst.probes.game.rules import BASELINE, GameSettings
 from pfungst.probes.measure import P_COLUMNS, corrected, difference, grouped, mean, p_cells
 
 _T_TEST = "One-sided t-test over mini-games, H0: no drop; no test with a single one."
-BASELINE = "rsg"
-"""The adversary that knows nothing: others stand beside it."""
 
 
 def read_result(folder: Path) -> Result:

@@ -53,7 +53,7 @@ from pfungst.scores.robustness import robustness
 
 SURE = 0.05
 """Of the corrected p-value of a pair of partitions, for its order to be certain."""
-KEEPS = "the answer: the main question stands unchanged at the front, so that a reader knows which one is meant"
+KEEPS = "the answer: the main question still stands first, and a reader knows which is meant (not yet shown to people)"
 CONTROLS = {
     "repeat": "the question itself again",
     "filler": "sentences that ask nothing",
@@ -428,7 +428,7 @@ def _verdict(probe: Noise, clean: Finding, curve: _Curve, controls: _Controls | 
     )
 
 
-HELPS = "the answer: the main question stands unchanged at the front of similar questions"
+HELPS = "the answer: the main question still stands first, before similar ones (not yet shown to people)"
 VARIANTS = ("clean", "1 BQ", "2 BQ", "3 BQ")
 
 

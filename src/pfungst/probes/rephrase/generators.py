@@ -75,6 +75,7 @@ REPHRASERS = Registry(
         "asked": "pfungst.probes.rephrase.generators:AskedRephraser",
         "rules": "pfungst.probes.rephrase.rules:RuleRephraser",
         "world": "pfungst.probes.rephrase.world_words:WorldWords",
+        "world-forms": "pfungst.probes.rephrase.world_words:forms",
     },
 )
 """By name: `rules`, `world`, `asked:POOL`; `pfungst.players` adds `model:PLAYER` (a player that writes), `vqg:FOLDER`

@@ -31,7 +31,7 @@ from pfungst.scores.selective import RISKS
 WORDINGS = "wordings"
 """Name of a trial's note: the wording of every variant, in order."""
 ALL_WORDINGS = "all rephrasings"
-TITLES = {"train": "seen wordings", "heldout": "held-out wordings"}
+TITLES = {"train": "seen wordings", "heldout": "held-out wordings", "forms": "new forms of seen words"}
 
 
 def wording_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table | None, tuple[Finding, ...]]:
@@ -59,7 +59,8 @@ def wording_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table | No
         "Seen and held-out wordings",
         ("rephrasings", "how many", "groups", "accuracy of their originals", "accuracy", "drop"),
         tuple(rows),
-        "Seen: worded as the training questions of the data set are. Held-out: in words and sentences kept from them.",
+        "Seen: worded as the training questions of the data set are. Held-out: in words and sentences kept from them. "
+        "New forms: in sentences kept from them, but in their words.",
     )
     return table, tuple(found)
 

@@ -11,7 +11,7 @@ from pfungst.core import Example, UsageError
 from pfungst.probes.rephrase.generators import plain
 from pfungst.world.programs import Node, Program
 from pfungst.world.questions import Template, load_templates
-from pfungst.world.questions.template import HELDOUT, SOURCES, TRAIN, wordings
+from pfungst.world.questions.template import FORMS, HELDOUT, SOURCES, TRAIN, wordings
 
 KEEPS = "the answer: the program is matched with a question template, and another phrasing of that template says it"
 
@@ -21,12 +21,12 @@ class WorldWords:
     """Other phrasings of the template that a question's program belongs to."""
 
     phrasings: str = "heldout"
-    """`train`, `heldout` or `mixed`."""
+    """`train`, `heldout`, `mixed`, or `forms`: new sentences in the words of `train`."""
     name: str = "world"
 
     def __post_init__(self) -> None:
-        if self.phrasings not in SOURCES:
-            raise UsageError(f"Phrasings are one of {', '.join(SOURCES)}, not {self.phrasings!r}.")
+        if self.phrasings not in (*SOURCES, FORMS):
+            raise UsageError(f"Phrasings are one of {', '.join((*SOURCES, FORMS))}, not {self.phrasings!r}.")
 
     @property
     def keeps(self) -> str:
@@ -35,7 +35,7 @@ class WorldWords:
     @property
     def wording(self) -> str:
         """For `Example.wording`; empty where both kinds are mixed."""
-        return self.phrasings if self.phrasings in (TRAIN, HELDOUT) else ""
+        return self.phrasings if self.phrasings in (TRAIN, HELDOUT, FORMS) else ""
 
     def rephrase(self, examples: Sequence[Example], count: int, seed: int) -> list[tuple[str, ...]]:
         families = load_templates()
@@ -51,6 +51,11 @@ class WorldWords:
             texts = [text for _, text in said if plain(text) != plain(one.question)]
             found.append(tuple(texts[:count]))
         return found
+
+
+def forms() -> WorldWords:
+    """New sentences in the words of the train phrasings."""
+    return WorldWords(FORMS)
 
 
 def _family(templates: Sequence[Template], example: Example) -> tuple[Template, dict[str, str | None]] | None:

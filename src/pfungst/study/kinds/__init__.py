@@ -171,6 +171,7 @@ KINDS = Registry(
         "rephrase": "pfungst.study.kinds.rephrase:Rephrase",
         "validate": "pfungst.study.kinds.rephrase:Validate",
         "judge": "pfungst.study.kinds.judge:Judge",
+        "kept": "pfungst.study.kinds.kept:Kept",
     },
     UsageError,
 )

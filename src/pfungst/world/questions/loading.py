@@ -7,7 +7,8 @@ the template. Our own files are written in a shorthand:
 - `"each": [{"A": "size", "P": "Z"}, ...]` makes one family of every entry, with `$A` and `${P}` filled in everywhere;
   an entry's `family` says its place in the file.
 - `"text": {"train": [...], "heldout": [...]}` splits the phrasings. An entry `{"frames": NAME, "@": PHRASE}` takes the
-  frames of that name and split from `frames.json` and puts PHRASE for `@`; `#` stands for a plural.
+  frames of that name and split from `frames.json` and puts PHRASE for `@`; `#` stands for a plural. Frames may have
+  `forms`, too: they take the phrases of `train`.
 
 A published template uses none of these and comes out as it went in.
 """
@@ -26,6 +27,7 @@ from typing import Any
 from pfungst.core import DataError
 from pfungst.world.questions.template import (
     DESCRIPTION,
+    FORMS,
     HELDOUT,
     NODES,
     SPLITS,
@@ -324,6 +326,14 @@ def _texts(
                 splits.append(split)
     if not texts:
         raise DataError.at(file, where, "it has no phrasing.")
+    for entry in by_split.get(TRAIN, []):
+        if isinstance(entry, dict):
+            named = _fill(entry, variables, file, where)
+            forms = [
+                describe(_fill(text, variables, file, where)) for text in _phrases(named, FORMS, frames, file, where)
+            ]
+            texts += forms
+            splits += [FORMS] * len(forms)
     return texts, splits
 
 
@@ -336,7 +346,7 @@ def _phrases(entry: Any, split: str, frames: Frames, file: str, where: str) -> I
     name = entry["frames"]
     if name not in frames:
         raise DataError.at(file, where, f"there are no frames called {name!r} in frames.json.")
-    for frame in frames[name][split]:
+    for frame in frames[name].get(split, ()):
         missing = [slot for slot in _SLOT.findall(frame) if slot not in entry]
         if missing:
             raise DataError.at(file, where, f"the frame {frame!r} of {name} needs a phrase for {missing[0]!r}.")

@@ -16,7 +16,7 @@ from typing import Any
 from pfungst.world.constants import ATTRIBUTES
 from pfungst.world.programs import ON_MASKS, Node, Program, answer_text
 from pfungst.world.questions.tables import Choice, Outcome, Tables, ending
-from pfungst.world.questions.template import DESCRIPTION, Template, TemplateNode
+from pfungst.world.questions.template import DESCRIPTION, Template, TemplateNode, Values
 
 MAX_STATES = 5000
 """Search steps on one template before it is given up on this scene."""
@@ -245,6 +245,19 @@ def _replay(node: TemplateNode, given: Sequence[Any], filling: Choice, tables: T
     if key is None:
         return given[0] & tables.value_masks[node.signature.values[0], str(word)]
     return ending(node.type)(tables.mask(key) & (given[0] if word is None else tables.related[word][given[0]]))
+
+
+def program_of(template: Template, values: Values) -> Program:
+    """The program of a template whose places are filled."""
+    fillings: list[Choice] = []
+    for node in template.nodes:
+        said = [values[name] for name in node.params]
+        if node.composite:
+            *relation, size, color, material, shape = said
+            fillings.append((relation[0] if relation else None, (size, color, material, shape)))
+        else:
+            fillings.append((said[0] if said else None, None))
+    return Program(_program(template, fillings))
 
 
 def _program(template: Template, fillings: Sequence[Choice]) -> tuple[Node, ...]:

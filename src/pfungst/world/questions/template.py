@@ -19,6 +19,8 @@ from pfungst.world.programs import FUNCTIONS, Signature
 
 TRAIN, HELDOUT = "train", "heldout"
 SPLITS = (TRAIN, HELDOUT)
+FORMS = "forms"
+"""New sentences made of nothing but words of the train phrasings: what a player loses there it loses by the form."""
 
 DESCRIPTION = ("size", "color", "material", "shape")
 """The four attributes of a described object, in the order in which templates and English name them."""
@@ -47,7 +49,7 @@ class Phrasing:
     text: str
     """With parameters in angle brackets and words that may be left out in square brackets."""
     split: str
-    """`train`, or `heldout`: kept back to measure what unseen wording does to a player."""
+    """`train`, or kept back to measure what unseen wording does to a player: `heldout`, in new words, too; `forms`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,7 @@ class Synonyms:
     def of(self, value: str, split: str) -> tuple[str, ...]:
         """Words a phrasing of this split may use: held-out phrasings use those of both splits."""
         known = self.train.get(value, (value,))
-        return known if split == TRAIN else known + self.heldout.get(value, ())
+        return known if split != HELDOUT else known + self.heldout.get(value, ())
 
 
 @dataclass(frozen=True)
@@ -145,10 +147,11 @@ class TemplateSet:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes whenever a question made from it may change."""
+        """Changes whenever a question made from it may change. Worlds are made without `forms`."""
         content = [
-            [t.file, t.index, [[p.text, p.split] for p in t.phrasings], [[n.type, n.inputs, n.params] for n in t.nodes],
-             [[c.type, c.params] for c in t.constraints]] for t in self.templates
+            [t.file, t.index, [[p.text, p.split] for p in t.phrasings if p.split != FORMS],
+             [[n.type, n.inputs, n.params] for n in t.nodes], [[c.type, c.params] for c in t.constraints]]
+            for t in self.templates
         ]  # fmt: skip
         words = [{k: list(v) for k, v in words.items()} for words in (self.synonyms.train, self.synonyms.heldout)]
         return hashlib.sha256(json.dumps([content, words], sort_keys=True).encode()).hexdigest()
