@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shlex
 import sys
 from collections import Counter
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pfungst import cli
 from pfungst.cli import main
 from pfungst.cli.show import visible
 
@@ -100,3 +102,10 @@ def test_what_json_says_is_what_the_data_say(
 ) -> None:
     out, _ = printed(f"data check {hostile(folder)['data']} --json", capsys, monkeypatch)
     assert set(json.loads(out)["top_answers"]) == {f"x0{EVIL}", f"x1{EVIL}"}
+
+
+def test_commands_print_by_one_helper() -> None:
+    prints = re.compile(r"(?<![\w.])print\(|typer\.echo\(|std(out|err)\.write\(")
+    files = sorted(Path(cli.__file__).parent.glob("*.py"))
+    lines = [f"{file.name}: {line}" for file in files for line in file.read_text().splitlines() if prints.search(line)]
+    assert lines == ["show.py:     print(*map(visible, things), end=end, file=file, flush=flush)"]

@@ -54,7 +54,7 @@ def rescore(
     end_with(done, as_json)
 
 
-def recover(run: Folder) -> None:
+def recover(run: Folder, as_json: Json = False) -> None:
     """Read what can be read of a damaged answers.sqlite, and say what is lost.
 
     The damaged file is kept. The command that made the run asks again for what is lost.
@@ -62,8 +62,7 @@ def recover(run: Folder) -> None:
     from pfungst.core.recovery import recover as read_damaged
 
     stores = read_damaged(run)
-    for store in stores:
-        say(store)
+    tell([store.as_dict() for store in stores], stores, as_json)
     if any(store.lost for store in stores):
         raise typer.Exit(PROBLEMS_FOUND)
 
