@@ -87,7 +87,8 @@ def word_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table | None,
             rows.append((title, words, count, len(part), first, accuracy, drop))
             found += [accuracy, drop]
             if title == ALL_WORDINGS:
-                said.append(f"{measure.with_interval(accuracy)} where {words} ({count:,} of them)")
+                which = "whose words it all knows" if fits is _known else "with an unknown word"
+                said.append(f"{measure.with_interval(accuracy)} of {count:,} rephrasings {which}")
     table = Table(
         "Known and unknown words",
         ("rephrasings", "words", "how many", "groups", "accuracy of their originals", "accuracy", "drop"),
@@ -95,7 +96,7 @@ def word_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table | None,
         "Unknown: the player has no entry of its own for it. Every row is compared with the originals of its own "
         f"groups. Cut because they are longer than the player reads: {measure.percent(read.cut.value)}.",
     )
-    return table, tuple(found), f"Of the rephrasings it answers correctly {', '.join(said)}."
+    return table, tuple(found), f"It answers {', and '.join(said)} correctly."
 
 
 def _worded(trial: AnsweredTrial, places: Sequence[int], kind: str) -> list[int]:
