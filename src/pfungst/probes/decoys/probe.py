@@ -344,8 +344,9 @@ def _verdict(
     )
     if drop is not None:
         same = np.mean(main.options) == np.mean(compared.options)
+        which = "random ones" if compared.name == "Random" else "the own ones of the question"
         said += (
-            f"; among {'random ones' if compared.name == 'Random' else 'the own ones of the question'} ({base.condition}) in "
+            f"; among {which} ({base.condition}) in "
             f"{measure.percent(base.value)}{'' if same else f', chance {measure.percent(compared.chance)}'}: "
             f"{'' if same else 'at equal chance, '}elimination is worth {measure.with_interval(drop)}"
         )
