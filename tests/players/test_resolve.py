@@ -1,6 +1,7 @@
 """One word, one player: users' functions, classes and files, registered names, and what goes wrong with them."""
 
 import inspect
+import re
 import subprocess
 import sys
 from functools import partial
@@ -12,6 +13,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
+from pfungst import examine
 from pfungst.core import Answer, BytesImage, Dataset, PfungstError, Player, PlayerError, Query, UsageError
 from pfungst.players import FunctionPlayer, available, check_player, register, resolve, resolving
 from tests.conftest import png, squares
@@ -331,6 +333,27 @@ def test_weights_that_a_function_names_count_with_their_content(tmp_path: Path) 
         exec(f"def answer(image, question):\n    return open({str(weights)!r}).read()", space)
         marks.append((named, FunctionPlayer(space["answer"]).fingerprint))
     assert marks[0] == marks[2] and marks[0][0] != marks[1][0] and marks[0][1] != marks[1][1]
+
+
+def test_a_second_run_says_what_it_took_from_the_store(tmp_path: Path) -> None:
+    """Of what the fingerprint cannot see, the user is told; of another closure the folder is refused."""
+    data = squares()
+    spoken = [
+        examine(_closing_over("red"), data, ["control"], tmp_path / "run", limit=limit).notes for limit in (2, 2, 4, 4)
+    ]
+    first, second, grown, last = (" ".join(notes) for notes in spoken)
+    assert "from the store" not in first
+    total = re.search(r"(\d+) of (\d+) answers were taken from the store \(made 0:00:\d\d ago\)", second)
+    assert total and total[1] == total[2]
+    part = re.search(r"(\d+) of (\d+) answers were taken from the store", grown)
+    assert part and 0 < int(part[1]) < int(part[2])
+    assert re.findall(r"(\d+) of \1 answers were taken", last) and last.count("from the store") == 1
+    with pytest.raises(PfungstError, match="another player"):
+        examine(_closing_over("blue"), data, ["control"], tmp_path / "run", limit=2)
+    versioned = FunctionPlayer(_closing_over("red"), version="1")
+    for _ in range(2):
+        run = examine(versioned, data, ["control"], tmp_path / "versioned", limit=2)
+    assert "from the store" not in " ".join(run.notes)
 
 
 def test_a_partial_is_told_apart_by_its_arguments() -> None:

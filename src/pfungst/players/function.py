@@ -45,6 +45,7 @@ class FunctionPlayer(Player):
         self._call = _Call(function)
         self.name: str = name or _name_of(function)
         self.fingerprint: str = f"function-1-{digest(identity(function), version)}"
+        self.guessed: bool = not version
         self.reads_scenes: bool = "scene" in self._call.extras
         self.reads_images: bool = self._call.wants_image
         self.batch_size = batch_size
@@ -120,6 +121,7 @@ class ObjectPlayer(GivenPlayer):
         self.name = getattr(player, "name", None) or name or type(player).__qualname__
         own = getattr(player, "fingerprint", None)
         made = f"object-1-{digest(*identity(player), options or {}, version)}"
+        self.guessed = not (own or version)
         self.fingerprint = (f"{own}-{digest(version)}" if version else own) if own else made
 
 
