@@ -127,7 +127,7 @@ def examine_and(spec: ExamSpec, extend: Callable[[Path], object] | None = None) 
             write_report(path, part)
     if not examined.finished:
         note(path, told)
-    notes, problems = (*chosen.last_words, *told), examined.problems
+    notes, problems = (*chosen.last_words, *told, *filter(None, [examined.reused])), examined.problems
     if spec.max_errors is None:
         problems += unanswered(examined)
     else:

@@ -1,6 +1,7 @@
 """One word, one player: users' functions, classes and files, registered names, and what goes wrong with them."""
 
 import inspect
+import re
 import subprocess
 import sys
 from functools import partial
@@ -8,9 +9,11 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import PIL.Image
 import pytest
 
+from pfungst import examine
 from pfungst.core import Answer, BytesImage, Dataset, PfungstError, Player, PlayerError, Query, UsageError
 from pfungst.players import FunctionPlayer, available, check_player, register, resolve, resolving
 from tests.conftest import png, squares
@@ -254,6 +257,103 @@ def test_functions_without_a_file_are_told_apart_by_their_code() -> None:
 
     assert made("'red'").fingerprint == made("'red'").fingerprint
     assert len({made(text).fingerprint for text in ("'red'", "'blue'", "question", "{'a', 'b'}.pop()")}) == 4
+
+
+class Scaled:
+    def __init__(self, weights: Any) -> None:
+        self.weights, self.calls = weights, 0
+
+    def __call__(self, image: Any, question: str) -> str:
+        self.calls += 1
+        return str(self.weights)
+
+
+def _closing_over(weights: Any) -> Any:
+    return lambda image, question: str(weights)
+
+
+def _with_default(weights: Any) -> Any:
+    def answer(image: Any, question: str, w: Any = weights) -> str:
+        return str(w)
+
+    return answer
+
+
+def _naming_a_global(weights: Any) -> Any:
+    space: dict[str, Any] = {"W": weights}
+    exec("def answer(image, question):\n    return str(W)", space)
+    return space["answer"]
+
+
+def _calling_a_helper(weights: Any) -> Any:
+    space: dict[str, Any] = {}
+    exec(f"def helper():\n    return {weights!r}\ndef answer(image, question):\n    return str(helper())", space)
+    return space["answer"]
+
+
+MAKERS = [_closing_over, _with_default, _naming_a_global, _calling_a_helper, Scaled, lambda w: Scaled(w).__call__]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_functions_of_one_source_are_told_apart_by_what_they_work_with(make: Any) -> None:
+    marks = [FunctionPlayer(make(weights)).fingerprint for weights in ([1, 2], [1, 3], {"a": 1}, "red", [1, 2])]
+    assert len(set(marks)) == 4 and marks[0] == marks[-1]
+
+
+def test_arrays_that_a_function_closes_over_count_to_the_last_number() -> None:
+    large = np.zeros(5000)
+    before = FunctionPlayer(_closing_over(large)).fingerprint
+    large[2500] = 1
+    assert FunctionPlayer(_closing_over(large)).fingerprint != before
+
+
+def test_what_a_function_changes_itself_is_no_part_of_it() -> None:
+    asked: list[str] = []
+    calls = 0
+
+    def answer(image: Any, question: str) -> str:
+        nonlocal calls
+        calls += 1
+        asked.append(question)
+        return "red"
+
+    for thing in (answer, Scaled([1])):
+        before = FunctionPlayer(thing).fingerprint
+        thing(None, "x")
+        assert FunctionPlayer(thing).fingerprint == before
+
+
+def test_weights_that_a_function_names_count_with_their_content(tmp_path: Path) -> None:
+    weights = tmp_path / "w.npz"
+    marks = []
+    for content in (b"1", b"2", b"1"):
+        weights.write_bytes(content)
+        named = FunctionPlayer(_naming_a_global(str(weights))).fingerprint
+        space: dict[str, Any] = {}
+        exec(f"def answer(image, question):\n    return open({str(weights)!r}).read()", space)
+        marks.append((named, FunctionPlayer(space["answer"]).fingerprint))
+    assert marks[0] == marks[2] and marks[0][0] != marks[1][0] and marks[0][1] != marks[1][1]
+
+
+def test_a_second_run_says_what_it_took_from_the_store(tmp_path: Path) -> None:
+    """Of what the fingerprint cannot see, the user is told; of another closure the folder is refused."""
+    data = squares()
+    spoken = [
+        examine(_closing_over("red"), data, ["control"], tmp_path / "run", limit=limit).notes for limit in (2, 2, 4, 4)
+    ]
+    first, second, grown, last = (" ".join(notes) for notes in spoken)
+    assert "from the store" not in first
+    total = re.search(r"(\d+) of (\d+) answers were taken from the store \(made 0:00:\d\d ago\)", second)
+    assert total and total[1] == total[2]
+    part = re.search(r"(\d+) of (\d+) answers were taken from the store", grown)
+    assert part and 0 < int(part[1]) < int(part[2])
+    assert re.findall(r"(\d+) of \1 answers were taken", last) and last.count("from the store") == 1
+    with pytest.raises(PfungstError, match="another player"):
+        examine(_closing_over("blue"), data, ["control"], tmp_path / "run", limit=2)
+    versioned = FunctionPlayer(_closing_over("red"), version="1")
+    for _ in range(2):
+        run = examine(versioned, data, ["control"], tmp_path / "versioned", limit=2)
+    assert "from the store" not in " ".join(run.notes)
 
 
 def test_a_partial_is_told_apart_by_its_arguments() -> None:

@@ -47,10 +47,19 @@ def test_a_gain_counts_like_a_loss() -> None:
     assert r_score(50.0, 55.0) == r_score(55.0, 50.0)
 
 
-@given(st.floats(0, 100), st.floats(0, 100), st.floats(0, 100))
+@given(st.floats(1, 100, exclude_min=True), st.floats(0, 100), st.floats(0, 100))
 def test_a_larger_difference_never_scores_higher(clean: float, one: float, other: float) -> None:
     nearer, farther = sorted((one, other), key=lambda noisy: abs(clean - noisy))
     assert 0.0 <= r_score(clean, farther) <= r_score(clean, nearer) <= 1.0
+
+
+@pytest.mark.parametrize(("clean", "noisy"), [(0.6, 0.5), (1.0, 0.0), (0.0, 0.4), (1, 1)])
+def test_r_score_refuses_shares_of_one_and_says_percent(clean: float, noisy: float) -> None:
+    """0.6 and 0.5 would lose a tenth of a point, and score 0.98."""
+    with pytest.raises(PfungstError, match="in percent, such as 60 for 0.6"):
+        r_score(clean, noisy)
+    assert r_score(100 * clean, 100 * noisy) <= 1.0
+    assert r_score(0.0, 0.0) == r_score(1.0, 1.04) == 1.0
 
 
 def test_r_score_of_the_unknown_is_unknown() -> None:

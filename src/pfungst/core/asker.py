@@ -113,6 +113,8 @@ class Asker:
         """Answers the player gave."""
         self.recalled: int = 0
         """Answers that came from the store."""
+        self.reused: int = 0
+        """Those of them that were there before this run."""
         self.failed: int = 0
         """Queries that got no answer."""
         self.failures: list[tuple[str, str]] = []
@@ -230,8 +232,12 @@ class Asker:
         return [query.key(self.fingerprint) for query in seen], seen
 
     def _recall(self, keys: Sequence[str]) -> dict[str, Answer]:
-        known = self.store.known(keys) if self.store is not None else {}
+        if self.store is None:
+            return {}
+        before = self.store.reread
+        known = self.store.known(keys)
         self.recalled += len(known)
+        self.reused += self.store.reread - before
         return known
 
     def _put(

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import gc
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -124,7 +126,11 @@ class Exam:
             known_by = self._known_by(config)
             if (before := finished(self.out, known_by)) is not None:
                 was, found_before = before
-                return Examined(found_before, (), was.unread, was.total, notes=was.notes, most=was.most, finished=True)
+                reused = _reused(self.player, was.total, was.total, store.changed_at)
+                return Examined(
+                    found_before, (), was.unread, was.total, notes=was.notes, most=was.most, finished=True,
+                    reused=reused,
+                )  # fmt: skip
             # With copies of the player it is the asking that is spread: a search runs here and asks all of them.
             place = spec.place if spec.replicas is None else None
             asker = Asker(self.player, store, budget=spec.max_queries, progress=self.progress, place=place)
@@ -186,7 +192,7 @@ class Exam:
             tuple(findings), tuple(asker.problems), sum(unread.values()), total,
             tuple(longest.clean), left_out, tuple(failed), judge,
             (*scoring.notes(), *(stop.sentence(n) for n, stop in stops.items())),
-            longest.count,
+            longest.count, reused=_reused(self.player, asker.reused, asker.recalled + asker.asked, store.changed_at),
         )  # fmt: skip
 
     def _answered(
@@ -242,6 +248,16 @@ class Exam:
             self.probes, made, scoring.examples, answer, precision=self.spec.precision, seed=self.seed,
             images=self.images,
         )  # fmt: skip
+
+
+def _reused(player: Player, reused: int, total: int, made: float) -> str:
+    if not player.guessed or not reused:
+        return ""
+    ago = timedelta(seconds=round(max(0.0, time.time() - made)))
+    return (
+        f"{reused:,} of {total:,} answers were taken from the store (made {ago} ago). If {player.name} has changed in "
+        "a way that its fingerprint does not see, give it another version, or the run another folder."
+    )
 
 
 def _corrected(findings: Sequence[Findings]) -> list[Findings]:
@@ -304,6 +320,8 @@ class Examined:
     """What judges used, and where probes stopped."""
     most: int = 0
     """Trials of the probe that asked about most."""
+    reused: str = ""
+    """That answers were taken from the store, of a player whose fingerprint may miss a change; else empty."""
     finished: bool = False
     """The run was finished before: nothing was done, and `notes` are those of that time."""
 

@@ -74,6 +74,11 @@ def copy_of(path: Path) -> Path:
     return path.with_stem(f"{path.stem}-copy")
 
 
+def _files(path: Path) -> tuple[Path, Path]:
+    """A store, and what was written to it since SQLite last tidied up."""
+    return path, path.with_name(f"{path.name}-wal")
+
+
 class AnswerStore:
     """Answers of any number of players, by query. Use as a context manager.
 
@@ -85,6 +90,10 @@ class AnswerStore:
         self._index = KeyIndex()
         self._players: dict[str, int] = {}
         self._damaged: set[int] = set()
+        self.changed_at: float = max((at.stat().st_mtime for at in _files(path) if at.exists()), default=time.time())
+        """When it was last written to before it was opened."""
+        self.reread: int = 0
+        """Answers read that were in it when it was opened."""
         self._uncopied, self._copied_at, self._copying = 0, time.monotonic(), 0.0
         """Answers that the copy lacks, when it was last brought up to date, and how long that took."""
         try:
@@ -93,6 +102,7 @@ class AnswerStore:
             # In WAL mode NORMAL survives a killed process; only a power cut may lose the last commits.
             self._db.execute("PRAGMA synchronous=NORMAL")
             self._open()
+            self._before = int(self._db.execute("SELECT coalesce(max(id), 0) FROM answers").fetchone()[0])
         except (sqlite3.Error, ValueError) as error:  # ValueError: a key that is none
             raise StoreError(
                 f"{path}: the answer store cannot be opened ({error}). `pfungst recover {path.parent}` reads "
@@ -160,6 +170,7 @@ class AnswerStore:
                 self._damaged.add(number)
                 damaged += 1
                 continue
+            self.reread += number <= self._before
             text, confidence, scores, *rest = row[6:-1]
             said[name] = Answer(text, confidence, None if scores is None else tuple(json.loads(scores)), *rest)
         if damaged:

@@ -212,6 +212,8 @@ class Player:
     name: str = ""
     fingerprint: str = ""
     """Changes whenever the answers may change: weights, prompt, revision, settings."""
+    guessed: bool = False
+    """Whether its fingerprint was made for it, of what can be known; then a run says what it took from the store."""
     batch_size: int = DEFAULT_BATCH
     """Queries it wants at once. One that streams is given everything at once."""
     reads_images: bool = True

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
-from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from pfungst.core import Answer, Image, PfungstError, PlayerError, Query
@@ -17,6 +13,7 @@ from pfungst.core.code import describe
 from pfungst.core.fingerprint import digest
 from pfungst.core.images import as_rgb
 from pfungst.core.types import GivenPlayer, Player
+from pfungst.players.identity import identity, qualified_name
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -37,8 +34,8 @@ class FunctionPlayer(Player):
     `Answer`.
 
     The fingerprint is made of the source file the function stands in (any change to the file is a new player), its
-    qualified name and `version`. What the function imports or loads from elsewhere is not seen: change `version`
-    when that changes, or stored answers of the old model will be used.
+    qualified name, `version`, and what it works with as far as that can be known (`pfungst.players.identity`). A model
+    that is an object of an installed package is not seen: change `version` when it changes.
     """
 
     def __init__(
@@ -47,7 +44,8 @@ class FunctionPlayer(Player):
         self._function = function
         self._call = _Call(function)
         self.name: str = name or _name_of(function)
-        self.fingerprint: str = f"function-1-{digest(_identity(function), version)}"
+        self.fingerprint: str = f"function-1-{digest(identity(function), version)}"
+        self.guessed: bool = not version
         self.reads_scenes: bool = "scene" in self._call.extras
         self.reads_images: bool = self._call.wants_image
         self.batch_size = batch_size
@@ -111,8 +109,9 @@ class FunctionPlayer(Player):
 class ObjectPlayer(GivenPlayer):
     """An object with `answer(queries)` that lacks a name or a fingerprint, completed with both.
 
-    The fingerprint is made of the source file of its class, the class name, the options it was made with, and
-    `version`. Optional attributes of the object (`reads_scenes`, `batch_size`, `answer_iter` ...) stay visible.
+    The fingerprint is made of the source file of its class, the class name, its attributes as far as they can be
+    known, the options it was made with, and `version`. Optional attributes of the object (`reads_scenes`, `batch_size`,
+    `answer_iter` ...) stay visible.
     """
 
     def __init__(
@@ -121,7 +120,8 @@ class ObjectPlayer(GivenPlayer):
         self._player = player
         self.name = getattr(player, "name", None) or name or type(player).__qualname__
         own = getattr(player, "fingerprint", None)
-        made = f"object-1-{digest(source_digest(player), qualified_name(player), options or {}, version)}"
+        made = f"object-1-{digest(*identity(player), options or {}, version)}"
+        self.guessed = not (own or version)
         self.fingerprint = (f"{own}-{digest(version)}" if version else own) if own else made
 
 
@@ -191,54 +191,3 @@ def _name_of(function: Any) -> str:
     module = getattr(inner, "__module__", "") or ""
     plain = "" if module.startswith("pfungst_player_") or module == "__main__" else f"{module}:"
     return plain + qualified_name(inner)
-
-
-def _identity(function: Any) -> list[Any]:
-    if isinstance(function, partial):
-        given = repr((function.args, sorted(function.keywords.items())))
-        # Objects without a repr of their own print their address, which changes from process to process.
-        return [*_identity(function.func), re.sub(r" at 0x[0-9a-fA-F]+", "", given)]
-    return [source_digest(function), qualified_name(function)]
-
-
-def source_digest(thing: Any) -> str:
-    """SHA-256 of the source file that defines `thing`; of its compiled code where there is no file.
-
-    The whole file counts, because a function leans on what stands around it. What it imports does not: that, and
-    weights it loads, is what the `version` option is for.
-    """
-    target = inspect.unwrap(thing) if callable(thing) else thing
-    if not (inspect.isroutine(target) or inspect.isclass(target)):
-        target = type(target)
-    try:
-        file = inspect.getsourcefile(target)
-        if file is not None and Path(file).is_file():
-            return hashlib.sha256(Path(file).read_bytes()).hexdigest()
-    except (TypeError, OSError):
-        pass
-    digest = hashlib.sha256()
-    for code in _codes(target):
-        _add_code(digest, code)
-    return digest.hexdigest()
-
-
-def qualified_name(thing: Any) -> str:
-    return str(getattr(thing, "__qualname__", None) or type(thing).__qualname__)
-
-
-def _codes(target: Any) -> list[CodeType]:
-    members = list(vars(target).values()) if inspect.isclass(target) else [target]
-    codes = [getattr(getattr(member, "__func__", member), "__code__", None) for member in members]
-    return [code for code in codes if code is not None]
-
-
-def _add_code(digest: Any, code: CodeType) -> None:
-    digest.update(code.co_code)
-    digest.update(repr(code.co_names).encode())
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            _add_code(digest, constant)
-        else:
-            # Sets print in an order that changes from process to process.
-            stable = sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant
-            digest.update(repr(stable).encode())

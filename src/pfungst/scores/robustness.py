@@ -32,7 +32,7 @@ def r_score(clean: float, noisy: float, t: float = TOLERANCE, m: float = LIMIT) 
 
     Eq. 7 and 8 of Assessing the Robustness of VQA: with d = |clean - noisy|,
     clamp((sqrt(m) - sqrt(d)) / (sqrt(m) - sqrt(t)), 0, 1). Differences up to the tolerance `t` give 1, those from the
-    limit `m` on give 0. A gain counts like a loss. NaN in, NaN out.
+    limit `m` on give 0. A gain counts like a loss. NaN in, NaN out. Shares of 1 are refused.
     """
     if not 0 <= t < m <= 100:
         raise PfungstError(f"R_score needs 0 <= t < m <= 100 (percentage points), not t = {t} and m = {m}.")
@@ -41,6 +41,11 @@ def r_score(clean: float, noisy: float, t: float = TOLERANCE, m: float = LIMIT) 
             raise PfungstError(f"The {name} accuracy is {accuracy}; R_score takes accuracies in percent, 0 to 100.")
     if math.isnan(clean) or math.isnan(noisy):
         return math.nan
+    if 0 < max(clean, noisy) <= 1:
+        raise PfungstError(
+            f"R_score takes accuracies in percent, such as 60 for 0.6; {clean} and {noisy} look like shares of 1. "
+            "Multiply them by 100."
+        )
     score = (math.sqrt(m) - math.sqrt(abs(clean - noisy))) / (math.sqrt(m) - math.sqrt(t))
     return min(max(score, 0.0), 1.0)
 

@@ -73,8 +73,16 @@ def test_the_conclusion_without_fallbacks_stands_in_the_verdict_with_its_drop(ve
     headline = [v.name for v in clear[0].trial.variants].index("QoU+IoU")
     assert apart.value == pytest.approx(np.mean([one.scores[headline] for one in clear])) and apart.n == len(clear)
     drop = found(findings, "drop", "Random to QoU+IoU" + OWN)
-    random = [one.scores[[v.name for v in one.trial.variants].index("Random")] for one in clear]
-    assert drop.value == pytest.approx(np.mean(random) - apart.value)
+    names = [v.name for v in clear[0].trial.variants]
+    lost = []
+    for one in clear:  # at the chance of the set with fewer options, where they differ
+        wrong = [1 - one.scores[names.index(name)] for name in ("QoU+IoU", "Random")]
+        by_guessing_wrong = [
+            1 - 1 / len(one.trial.variants[names.index(name)].query.choices) for name in ("QoU+IoU", "Random")
+        ]
+        least = min(by_guessing_wrong)
+        lost.append(wrong[0] * least / by_guessing_wrong[0] - wrong[1] * least / by_guessing_wrong[1])
+    assert drop.value == pytest.approx(np.mean(lost))
     assert f"Over the {len(clear)} of {len(trials)} questions without a fallback" in findings.verdict
     assert "of the IoU decoys" in findings.verdict and "elimination is worth" in findings.verdict
 

@@ -1,6 +1,7 @@
 """The decoys probe on players whose behaviour is known."""
 
 from dataclasses import replace
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -108,6 +109,36 @@ def test_a_multiple_choice_keeps_its_own_set_and_gets_an_open_ended_twin(vectors
     by_name = {variant.name: variant.query for variant in trials[0].variants}
     assert by_name["clean"].choices == data[0].choices and by_name["open-ended"].choices == ()
     assert set(by_name["All"].choices) == {*by_name["QoU+IoU"].choices, *data[0].choices}
+
+
+GUESSERS = {
+    "by the query": lambda q, e: max(q.choices, key=lambda one: crc32(f"{q.question}{one}".encode()), default="?"),
+    "the first": lambda q, e: q.choices[0] if q.choices else "?",
+    "by the id": lambda q, e: (
+        q.choices[crc32(f"{e.id} {len(q.choices)}".encode()) % len(q.choices)] if q.choices else "?"
+    ),
+}
+
+
+@pytest.mark.parametrize("guess", GUESSERS.values(), ids=GUESSERS)
+@pytest.mark.parametrize("own", [2, 4])
+def test_a_guesser_loses_nothing_where_the_own_choices_are_fewer(vectors, tmp_path, guess, own):
+    """A file of `pfungst decoys --kinds qou,iou` has no Random set, so Orig is what QoU+IoU is compared with."""
+    targets = sorted({e.target for e in made_up(400)})
+    rng = np.random.default_rng(own)
+    examples = []
+    for e in made_up(400, images=100):
+        others = rng.permutation([one for one in targets if one != e.target])[: own - 1]
+        examples.append(replace(e, choices=tuple(rng.permutation([e.target, *others]).tolist())))
+    data = Dataset("mc", examples, fingerprint=f"mc {own}")
+    write(build(data, ("qou", "iou"), encoder=vectors), tmp_path / "set.parquet")
+    probe = Decoys(made=str(tmp_path / "set.parquet"), circular="none", encoder=vectors)
+    findings = probe.findings(answered(probe, data, guess), 0)
+    assert findings.drop.condition == "Orig to QoU+IoU" and findings.drop.low <= 0 <= findings.drop.high
+    assert findings.clean.value - findings.disturbed.value > 0.05  # what was called elimination
+    assert "among the own ones of the question (Orig)" in findings.verdict and "random" not in findings.verdict
+    knowing = probe.findings(answered(probe, data, lambda q, e: e.target), 0)
+    assert knowing.drop.value == 0
 
 
 def test_decoys_from_a_file_are_those_of_the_whole_split(vectors, tmp_path):

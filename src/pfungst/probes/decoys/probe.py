@@ -34,6 +34,7 @@ from pfungst.core import (
 from pfungst.core.files import cache_dir
 from pfungst.core.flips import alike, normalise
 from pfungst.core.settings import option
+from pfungst.core.stats import Floats
 from pfungst.core.types import Progress, no_progress
 from pfungst.probes import measure
 from pfungst.probes.decoys.ambiguity import Alike, ambiguity, note, sentence
@@ -176,6 +177,7 @@ def read(probe: str, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
         )
     base = accuracies["Random"] if "Random" in accuracies else accuracies["clean"]
     drop = drops[0] if drops else None
+    compared = columns["Random" if "Random" in columns else "clean"]
     tables = [_table(shown, fallen)]
     if circular_table is not None:
         tables.append(circular_table)
@@ -184,7 +186,7 @@ def read(probe: str, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
     open_ended = accuracies.get(OPEN) or (None if has_orig else accuracies["clean"])
     return Findings(
         probe, tuple(rows),
-        _verdict(main, accuracies[headline], base, drop, open_ended, circular, fallbacks, fallen, apart)
+        _verdict(main, accuracies[headline], compared, base, drop, open_ended, circular, fallbacks, fallen, apart)
         + sentence(doubtful),
         base, accuracies[headline], drop, tuple(tables), figures,
         measure.worst(trials, "Random", headline) if "Random" in columns else (),
@@ -226,21 +228,38 @@ def _drops(
     columns: dict[str, Column], bases: Sequence[str], headline: str, labels: dict[str, str], has_orig: bool, seed: int,
     ending: str = "",
 ) -> list[Finding]:  # fmt: skip
+    """The base sets against the headline, at equal chance: a guesser loses nothing where a set has more options."""
     found = []
+    main = columns[headline]
     by_id = {
-        one.trial.example_id: p.score for one, p in zip(columns[headline].trials, columns[headline].picks, strict=True)
+        one.trial.example_id: (p.score, size)
+        for one, p, size in zip(main.trials, main.picks, main.options, strict=True)
     }
     for base in bases:
         if base == headline or (base == "clean" and not has_orig):
             continue
-        both = columns[base].only([one.trial.example_id in by_id for one in columns[base].trials])
-        after = [by_id[one.trial.example_id] for one in both.trials]
+        asked = zip(columns[base].trials, columns[base].options, strict=True)
+        both = columns[base].only([one.trial.example_id in by_id and bool(size) for one, size in asked])
+        after = [by_id[one.trial.example_id][0] for one in both.trials]
+        sizes = [by_id[one.trial.example_id][1] for one in both.trials]
         condition = f"{labels[base]} to {headline}{ending}"
         said = [alike(one.of(base)[0], one.of(headline)[0]) == 1.0 for one in both.trials]
-        settled = (both.scores, np.where(said, both.scores, after))
+        lost, settled = (
+            (at_chance(both.scores, both.options, sizes), at_chance(some, sizes, both.options))
+            for some in (after, np.where(said, both.scores, after))
+        )
         groups = measure.clusters(both.trials)
-        found.append(measure.difference("drop", both.scores, after, groups, seed, condition, settled))
+        drop = measure.difference("drop", *lost, groups, seed, condition, settled)
+        found.append(replace(drop, changed=int((np.abs(np.subtract(both.scores, after)) > measure.TINY).sum())))
     return measure.corrected(found)
+
+
+def at_chance(scores: Sequence[float] | Floats, options: Sequence[int], others: Sequence[int]) -> Floats:
+    """The scores as they would be at the chance of the other set, where that has fewer options: whoever knows a share
+    k of the answers and guesses the rest has k + (1 - k) / options."""
+    own = 1 / np.array(options, np.float64)
+    chance = np.maximum(own, 1 / np.array(others, np.float64))
+    return np.asarray(1 - (1 - np.array(scores, np.float64)) * (1 - chance) / np.where(own < 1, 1 - own, 1.0))
 
 
 def _circular(columns: dict[str, Column], headline: str, seed: int) -> tuple[list[Finding], Table | None]:
@@ -315,7 +334,7 @@ def _figure(title: str, kind: str, label: str, points: Sequence[tuple[str, Colum
 
 
 def _verdict(
-    main: Column, accuracy: Finding, base: Finding, drop: Finding | None, open_ended: Finding | None,
+    main: Column, accuracy: Finding, compared: Column, base: Finding, drop: Finding | None, open_ended: Finding | None,
     circular: Sequence[Finding], fallbacks: Sequence[Finding], fallen: dict[str, float], apart: str,
 ) -> str:  # fmt: skip
     fit = "that fit the question and the image " if not fallen else ""
@@ -324,8 +343,12 @@ def _verdict(
         f"{measure.with_interval(accuracy)}, chance {measure.percent(main.chance)}"
     )
     if drop is not None:
+        same = np.mean(main.options) == np.mean(compared.options)
+        which = "random ones" if compared.name == "Random" else "the own ones of the question"
         said += (
-            f"; among random ones in {measure.percent(base.value)}: elimination is worth {measure.with_interval(drop)}"
+            f"; among {which} ({base.condition}) in "
+            f"{measure.percent(base.value)}{'' if same else f', chance {measure.percent(compared.chance)}'}: "
+            f"{'' if same else 'at equal chance, '}elimination is worth {measure.with_interval(drop)}"
         )
     if open_ended is not None:
         said += f"; without choices it scores {measure.percent(open_ended.value)}"
