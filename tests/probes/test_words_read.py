@@ -69,7 +69,10 @@ def test_rephrasings_in_known_words_and_the_others_are_two_numbers(tmp_path):
     assert accuracy["all rephrasings, some word unknown"].value == 0.0
     (table,) = [one for one in run.findings[0].tables if one.title == "Known and unknown words"]
     assert [row[1:4] for row in table.rows] == [("all words known", 18, 12), ("some word unknown", 6, 6)]
-    assert "100.0%" in run.findings[0].verdict and "of 6 rephrasings with an unknown word correctly" in run.findings[0].verdict
+    assert (
+        "100.0%" in run.findings[0].verdict
+        and "of 6 rephrasings with an unknown word correctly" in run.findings[0].verdict
+    )
     share = found(run, "unknown words")["all rephrasings"]
     assert share.value == pytest.approx(np.mean([(1 / 4 if number % 2 else 0) / 2 for number in range(12)]))
 
