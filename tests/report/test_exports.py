@@ -14,10 +14,9 @@ from typer.testing import CliRunner
 
 from pfungst.cli.app import app
 from pfungst.core import PfungstError, UsageError
-from pfungst.core.files import visible
 from pfungst.report.exports import EXPORTS, Source, export
 from pfungst.report.exports.formats import quoted
-from pfungst.report.page import guard, latex_text
+from pfungst.report.page import guard, latex_text, visible
 from tests.report.conftest import HOSTILE
 
 OWN = [name for name in EXPORTS.names() if name != "inspect"]

@@ -25,7 +25,6 @@ def main() -> None:
     from pfungst.cli.app import app
     from pfungst.cli.show import json_alone
     from pfungst.core.errors import PfungstError, UsageError
-    from pfungst.core.files import visible
 
     show_warnings()
     alone = "--json" in sys.argv and "--help" not in sys.argv
@@ -39,7 +38,7 @@ def main() -> None:
             print(STOPPED, file=sys.stderr)
         raise
     except PfungstError as error:
-        print(visible(f"pfungst: {error}"), file=sys.stderr)
+        print(f"pfungst: {error}", file=sys.stderr)
         sys.exit(WRONG_USAGE if isinstance(error, UsageError) else 1)
     except KeyboardInterrupt:
         print(STOPPED, file=sys.stderr)

@@ -15,7 +15,6 @@ from pfungst.cli.options import DryRun, Images, Json, On, SkipBad, data_options,
 from pfungst.cli.show import print_json, print_table, progress_bar
 from pfungst.core import ExamSpec, PfungstError, Place, Run
 from pfungst.core.code import own_modules
-from pfungst.core.files import visible
 from pfungst.core.settings import split_settings
 from pfungst.core.spec import labelled
 
@@ -167,11 +166,11 @@ def print_run(path: Path, as_json: bool, label: str = "") -> None:
     card = card_rows(findings)
     print_table(f"Report card. {P_NOTE}", CARD_COLUMNS[:-1], [row[:-1] for row in card])
     for probe, *_, verdict in card:
-        print(visible(f"{probe}: {verdict}"))
+        print(f"{probe}: {verdict}")
     if sentence := clean_sides(findings, left_out):
         print(sentence)
     if sentence := too_few(findings):
-        print(visible(f"pfungst: {sentence}"), file=sys.stderr)
+        print(f"pfungst: {sentence}", file=sys.stderr)
     if judge is not None:
         print(f"The judge: {judge['verdict']}")
-    print(visible(f"\n{page}"))
+    print(f"\n{page}")

@@ -18,7 +18,7 @@ from pfungst.cli.options import Json
 from pfungst.cli.show import link, print_json, print_table, progress_bar, tell
 from pfungst.core import PfungstError, Run, read_config
 from pfungst.core.code import own_modules
-from pfungst.core.files import jsonable, visible, write_atomic
+from pfungst.core.files import jsonable, write_atomic
 
 if TYPE_CHECKING:
     from pfungst.report.compare import Comparison, Leaderboard
@@ -102,7 +102,7 @@ def compare(
     beside = notes(board.runs, [(row.probe, row.variant) for row in two]) if two else ()
     told = (matchers_differ(board.runs), few_images(jsonable(shown)) or too_few(board), *board.notes, *beside)
     for sentence in dict.fromkeys(filter(None, told)):
-        print(visible(f"pfungst: {sentence}"), file=sys.stderr)
+        print(f"pfungst: {sentence}", file=sys.stderr)
     if as_json:
         named = [{"name": run.name, "folder": run.path} for run in board.runs]
         parts = {"runs": named, "columns": board.columns, "controls": board.controls, "page": html, "pairs": two}
@@ -115,7 +115,7 @@ def compare(
     if found is not None:
         _print_profile(found)
     for pair in harnesses:
-        print(visible(pair.sentence))
+        print(pair.sentence)
     if html is not None:
         print(f"\n{html}")
 
@@ -149,8 +149,8 @@ def _print_board(board: Leaderboard) -> None:
     print_table("Leaderboard", columns, marked)
     print("*: the best of a column, or not significantly worse than it (paired test, Holm over the pairs of a column)")
     print("below: from the same run's clean score on the questions of the column, and the drop")
-    print(visible(control_note(board)))
-    print(visible(f"\n{verdict(board)}\n"))
+    print(control_note(board))
+    print(f"\n{verdict(board)}\n")
 
 
 def _print_two(runs: list[Path], rows: list[Comparison]) -> None:

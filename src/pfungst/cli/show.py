@@ -13,7 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TextIO
 
 from pfungst.core import Progress
-from pfungst.core.files import jsonable, visible
+from pfungst.core.files import jsonable
 from pfungst.core.types import no_progress
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _MESSAGES: list[str] = []
 class _Messages(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         _MESSAGES.append(record.getMessage())
-        print(visible(_MESSAGES[-1]), file=sys.stderr)
+        print(_MESSAGES[-1], file=sys.stderr)
 
 
 _HANDLER = _Messages(logging.INFO)
@@ -93,7 +93,7 @@ def tell(value: Any, lines: Iterable[object], as_json: bool) -> None:
         print_json(value)
         return
     for line in lines:
-        print(visible(str(line)))
+        print(line)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -102,12 +102,12 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(visible(title), style="table.title") if title else None, title_justify="left")
+    table = Table(title=title or None, title_justify="left")
     for name in columns:
-        table.add_column(Text(visible(name)), overflow="fold")
+        table.add_column(name, overflow="fold")
     for row in rows:
         # Text objects: what comes from a data set must not be read as markup.
-        table.add_row(*(cell if isinstance(cell, Text) else Text(visible(str(cell))) for cell in row))
+        table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
     console = Console()
     if not console.is_terminal:
         console.width = max(console.width, Console(width=10_000).measure(table).maximum)
@@ -119,7 +119,7 @@ def link(file: Path) -> Any:
     from rich.console import Console
     from rich.text import Text
 
-    return Text("image", style=f"link {file.as_uri()}") if Console().is_terminal else Text(visible(str(file)))
+    return Text("image", style=f"link {file.as_uri()}") if Console().is_terminal else Text(str(file))
 
 
 def show_table(table: Table) -> None:
@@ -128,7 +128,7 @@ def show_table(table: Table) -> None:
 
     print_table(table.title, table.columns, [[format_cell(jsonable(cell)) for cell in row] for row in table.rows])
     if table.note:
-        print(visible(f"{table.note}\n"))
+        print(f"{table.note}\n")
 
 
 PROGRESS_EVERY = 30.0

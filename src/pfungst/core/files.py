@@ -46,20 +46,6 @@ def file_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")
 
 
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
-
-
-def visible(text: str) -> str:
-    """Control characters as the signs that stand for them (␀, ␛): XML, CSV and LaTeX cannot hold them, and
-    a terminal obeys them. Tab and line breaks stay."""
-
-    def sign(match: re.Match[str]) -> str:
-        code = ord(match.group())
-        return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else "\ufffd"
-
-    return _CONTROL.sub(sign, text)
-
-
 def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file as a whole: a reader or a killed writer never leaves half of one."""
     with replacing(Path(path)) as temporary:

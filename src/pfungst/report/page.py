@@ -25,7 +25,7 @@ import PIL.Image
 from markupsafe import Markup
 
 from pfungst.core import Dataset, Image, PfungstError
-from pfungst.core.files import cache_dir, visible, write_atomic
+from pfungst.core.files import cache_dir, write_atomic
 from pfungst.core.images import FileImage, NamedImage, as_rgb
 from pfungst.report.card import dashed, format_cell, format_p, number
 from pfungst.report.plots import EMPTY, alone, draw, figure_rows
@@ -172,6 +172,20 @@ def _table_csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
 
 
 # --- tables as CSV and LaTeX ------------------------------------------------------------------------------------------
+
+
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """Control characters as the signs that stand for them (␀, ␛): XML, CSV and LaTeX cannot hold them. Tab and line
+    breaks stay."""
+
+    def sign(match: re.Match[str]) -> str:
+        code = ord(match.group())
+        return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else "\ufffd"
+
+    return _CONTROL.sub(sign, text)
 
 
 _FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")

@@ -18,10 +18,10 @@ from datetime import datetime
 from typing import Any
 from xml.etree import ElementTree
 
-from pfungst.core.files import PARQUET_WRITING, visible
+from pfungst.core.files import PARQUET_WRITING
 from pfungst.report.card import CARD_COLUMNS, P_NOTE, card_rows, dashed, format_finding
 from pfungst.report.exports import Source, interval_text, scale_of
-from pfungst.report.page import UNICHAR, booktabs, cell_text, csv_bytes, latex_text
+from pfungst.report.page import UNICHAR, booktabs, cell_text, csv_bytes, latex_text, visible
 
 FINDING_COLUMNS = {
     "probe": "string", "id": "string", "name": "string", "condition": "string", "headline": "string",
