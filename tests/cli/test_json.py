@@ -33,6 +33,7 @@ STUDY = "study new rephrase -d data.jsonl --limit 2 -o people"
 CHEAP: dict[str, tuple[str, ...]] = {
     "examine": (RUN.format("a"), RUN.format("a") + " --dry-run"),
     "rescore": (RUN.format("a"), "rescore a"),
+    "recover": (RUN.format("a"), "recover a"),
     "report": (RUN.format("a"), "report a"),
     "compare": (RUN.format("a"), RUN.format("b"), "compare a b"),
     "show": (RUN.format("a"), "show a", "show a --id q3 --wrong"),

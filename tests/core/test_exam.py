@@ -7,7 +7,18 @@ from dataclasses import dataclass, field, replace
 import pyarrow.parquet as pq
 import pytest
 
-from pfungst.core import Answer, Asker, Dataset, Exam, PfungstError, PlayerError, ProbeError, Query, StoredPlayer
+from pfungst.core import (
+    Answer,
+    Asker,
+    Dataset,
+    Exam,
+    PfungstError,
+    PlayerError,
+    ProbeError,
+    Query,
+    StoredPlayer,
+    UsageError,
+)
 from pfungst.probes.blind import Blind
 from pfungst.probes.control import Control
 
@@ -240,3 +251,12 @@ def test_a_function_that_fails_on_everything_is_considered_down():
 
     with pytest.raises(PlayerDied):
         Asker(FunctionPlayer(broken)).ask([Query(f"q{number}") for number in range(200)])
+
+
+def test_a_seed_of_twenty_digits_is_refused_before_anything_is_written(tmp_path):
+    from pfungst import examine
+    from tests.conftest import squares
+
+    with pytest.raises(UsageError, match="seed must be a whole number from 0 to"):
+        examine("oracle", squares(4), ["control"], tmp_path / "run", seed=12345678901234567890)
+    assert not (tmp_path / "run" / "exam.json").exists()

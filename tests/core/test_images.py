@@ -200,3 +200,21 @@ def test_the_first_frame_of_an_animation_is_seen(kind):
 
 def test_one_bit_is_black_and_white():
     assert seen(saved(PIL.Image.fromarray(np.array([[True, False]])), "PNG"))[0].tolist() == [[255] * 3, [0] * 3]
+
+
+def test_postscript_never_reaches_ghostscript(tmp_path, monkeypatch):
+    """A file called .png that is a program: Pillow would start Ghostscript for it."""
+    called = tmp_path / "called"
+    program = tmp_path / "gs"
+    program.write_text(f"#!/bin/sh\ntouch {called}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr("PIL.EpsImagePlugin.gs_binary", None)
+    (tmp_path / "a.png").write_bytes(
+        b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\nshowpage\n%%EOF\n"
+    )
+    image = FileImage(tmp_path / "a.png")
+    for look in (as_rgb, image_size):
+        with pytest.raises(DataError, match="PostScript"):
+            look(image)
+    assert not called.exists()

@@ -512,3 +512,15 @@ def test_questions_are_asked_without_images_where_none_are_wanted(tmp_path: Path
     assert shown == [None] * 4
     with pytest.raises(PfungstError, match="Say where the images are"):
         examine(answer, load(path), ["control"], out=tmp_path / "other")
+
+
+@pytest.mark.parametrize(("twice", "cells"), [("answer", ["x", "y"]), ("image", [b"x", b"y"])])
+def test_two_columns_of_one_name_in_parquet_are_refused(tmp_path: Path, twice: str, cells: list[Any]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = [pa.array(["a?", "b?"]), pa.array(cells), pa.array(cells)]
+    pq.write_table(pa.table(columns, names=["question", twice, twice]), tmp_path / "mine.parquet")
+    with pytest.raises(DataError, match=f"two columns are called '{twice}'. Rename"):
+        load(tmp_path / "mine.parquet")
+    assert "two columns are called" in str(check(tmp_path / "mine.parquet"))

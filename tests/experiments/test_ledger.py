@@ -112,6 +112,14 @@ def test_nothing_is_run_before_its_protocol_is_committed(folder: Path) -> None:
     assert not Path("runs").exists()
 
 
+def test_a_protocol_may_be_carried_out_on_another_device(folder: Path) -> None:
+    with pytest.raises(UsageError, match="jobs"):
+        run_protocol(folder, allow=TEST, where={"jobs": 2})  # this experiment does one thing at a time
+    run_protocol(folder, allow=TEST, where={"device": "cuda"})
+    assert json.loads(Path("runs/squares/experiment.json").read_text())["config"]["device"] == "cuda"
+    assert json.loads((folder / "findings.json").read_text())["squares"] == {"3": 9, "4": 16}
+
+
 def test_nothing_is_filed_of_changed_code_or_older_than_its_protocol(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,7 +54,7 @@ CASES = {
     "world make": Case(MAKE, WORLD, ("*_000001.png", "*_000003.png")),
     "rank": Case(kills.RANK, ("bqd.parquet",), ("part-00000*", "part-00001*")),
     "decoys": Case(kills.DECOYS, ("made.parquet",), ("decoys-00000*",)),
-    "audit": Case(AUDIT, ("audit.json",), ("scorer-00000*", "scorer-00001*")),
+    "audit": Case(AUDIT, ("audit.json",), ("*-A-*", "*-QA-*")),
     "reproduce": Case(LIMIT, ("limit/tables.md",), ("2-onehop-1-rn-0*", "2-onehop-2-film-0*")),
     "play": Case(PLAY, ("game/findings.json",), ("round-00001*", "round-00003*")),
 }

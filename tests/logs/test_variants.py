@@ -307,7 +307,7 @@ def test_a_number_names_a_choice_in_every_kind_of_table_and_minus_one_names_none
     file.write_text(
         "id,choices,answer,response\n1,\"['red', 'blue']\",1,B\n2,\"['red', 'blue']\",-1,B\n3,\"['1', '2']\",1,B\n"
     )
-    assert [record.target for record in read_log(file).records] == ["blue", None, "1"]
+    assert [record.target for record in read_log(file).records] == ["blue", None, "2"]
     rows = [{"id": n, "choices": ["red", "blue"], "answer": n, "response": "B"} for n in (1, -1)]
     assert [record.target for record in read_log(lines(tmp_path / "a.jsonl", rows)).records] == ["blue", None]
     with pytest.raises(DataError, match="the right answer is choice 2, but there are 2 choices, counted from 0"):

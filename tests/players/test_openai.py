@@ -286,6 +286,7 @@ def test_no_answer_is_lost_or_doubled_when_three_in_ten_requests_fail() -> None:
         Exchange.hang_up,
         lambda x: x.send(b"<html>gateway</html>"),
         lambda x: x.send(b'{"choices": [{"mess'),
+        lambda x: x.send(b'{"choices": [{"message": {"content": "r\xe9d"}}]}'),
         lambda x: x.send(b"[" * 100_000),
         lambda x: x.json([1, 2]),
         lambda x: x.json({"choices": []}),
@@ -302,6 +303,14 @@ def test_every_passing_failure_is_tried_again(break_it: Any) -> None:
         player = asking(server.url, timeout=1.0)
         assert player.answer([Query("what?")]) == [Answer("red")]
         assert server.count == 2 and player.usage.retries == 1
+
+
+def test_a_reply_that_is_never_utf_8_is_counted_as_failed() -> None:
+    latin = b'{"choices": [{"message": {"content": "caf\xe9"}}]}'
+    with serving(lambda x: x.send(latin) if "question 1" in x.prompt else echo(x)) as server:
+        with pytest.raises(PartialAnswers, match=r"failed 2 times .*not UTF-8: .*caf\\xe9") as caught:
+            asking(server.url, retries=1).answer(questions(3))
+        assert sorted(caught.value.answers) == [0, 2]
 
 
 def test_retries_are_bounded_and_the_other_answers_survive() -> None:

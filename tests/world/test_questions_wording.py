@@ -110,7 +110,7 @@ def test_phrasings_are_used_up_before_one_is_used_again():
     templates = load_templates()
     template = templates.by_key["zero_hop.json", 0]
     values = {"<Z>": "small", "<C>": "red", "<M>": "metal", "<S>": "cube"}
-    count = len(template.phrasings)
+    count = sum(len(template.of_split(split)) for split in ("train", "heldout"))
     found = wordings(template, values, templates.synonyms, Random(1), count, "mixed")
     assert len({phrasing.id for phrasing, _ in found}) == count
     more = wordings(template, values, templates.synonyms, Random(1), count + 3, "mixed")

@@ -23,7 +23,7 @@ def main() -> None:
     # more than 200 s (48 s of processor time) with the spinning that is the default, 55 s (13 s) without.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from pfungst.cli.app import app
-    from pfungst.cli.show import json_alone
+    from pfungst.cli.show import json_alone, say
     from pfungst.core.errors import PfungstError, UsageError
 
     show_warnings()
@@ -35,18 +35,18 @@ def main() -> None:
         if isinstance(left.__context__, BrokenPipeError):
             _reader_has_gone()
         if left.code == INTERRUPTED:
-            print(STOPPED, file=sys.stderr)
+            say(STOPPED, file=sys.stderr)
         raise
     except PfungstError as error:
-        print(f"pfungst: {error}", file=sys.stderr)
+        say(f"pfungst: {error}", file=sys.stderr)
         sys.exit(WRONG_USAGE if isinstance(error, UsageError) else 1)
     except KeyboardInterrupt:
-        print(STOPPED, file=sys.stderr)
+        say(STOPPED, file=sys.stderr)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         _reader_has_gone()
     except OSError as error:
-        print(f"pfungst: {system_sentence(error)}", file=sys.stderr)
+        say(f"pfungst: {system_sentence(error)}", file=sys.stderr)
         sys.exit(1)
 
 
@@ -75,12 +75,13 @@ def show_warnings() -> None:
     """Print our own warnings as sentences, without the line of code they come from."""
     import warnings
 
+    from pfungst.cli.show import visible
     from pfungst.core.errors import PfungstWarning
 
     plain = warnings.formatwarning
 
     def tell(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> str:
         ours = issubclass(category, PfungstWarning)
-        return f"pfungst: {message}\n" if ours else plain(message, category, *where, **more)
+        return f"pfungst: {visible(message)}\n" if ours else plain(message, category, *where, **more)
 
     warnings.formatwarning = tell

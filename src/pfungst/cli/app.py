@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from pfungst.cli.options import PLAIN_TYPER, LateGroup, command_of
-from pfungst.cli.show import show_messages
+from pfungst.cli.show import say, show_messages
 
 HARDEN = "harden"
 """An experiment that is a command of its own."""
@@ -74,7 +74,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from pfungst import __version__
 
-        typer.echo(f"pfungst {__version__}")
+        say(f"pfungst {__version__}")
         raise typer.Exit
 
 

@@ -22,7 +22,7 @@ from pfungst.cli.options import (
     place,
     with_options,
 )
-from pfungst.cli.show import print_json, print_table, progress_bar, tell
+from pfungst.cli.show import print_json, print_table, progress_bar, say, tell
 from pfungst.core import PfungstError, UsageError
 from pfungst.core.code import own_modules
 from pfungst.core.files import jsonable, write_json
@@ -103,7 +103,7 @@ def make(
     for title, counts in manifest.statistics.items():
         if isinstance(counts, dict):
             print_table(title, ("what", "value"), [(name, _short(value)) for name, value in counts.items()])
-    print(manifest.path)
+    say(manifest.path)
 
 
 def _short(value: object) -> str:
@@ -231,8 +231,8 @@ def _print(made: DecoySet, out: Path, left_out: int, as_json: bool, words: bool)
     print_table("Rules", _COLUMNS, [_row(one) for one in found.values()])
     print_table("Where decoys come from", _COUNTS, [(kind, *row.values()) for kind, row in counts.items()])
     for sentence in warnings:
-        print(f"Note: {sentence}")
-    print(f"{len(made) - left_out} examples: {out}")
+        say(f"Note: {sentence}")
+    say(f"{len(made) - left_out} examples: {out}")
 
 
 _COLUMNS = ("choices", "options", "chance", "neutral", "uses", "question fit", "decided", "image fit")
@@ -335,9 +335,9 @@ def audit(
         print_table(f"The same by the metric {result.metric}: the picked answer against all human answers",
                     *result.table(vqa=True))  # fmt: skip
     for sentence in ([result.open.verdict()] if result.open is not None else []) + result.verdicts():
-        print(sentence)
+        say(sentence)
     for sentence in result.warnings:
-        print(f"Note: {sentence}")
+        say(f"Note: {sentence}")
 
 
 def _human(given: list[str]) -> dict[str, float]:

@@ -12,7 +12,7 @@ import typer
 
 from pfungst import api
 from pfungst.cli.options import DryRun, Images, Json, On, SkipBad, data_options, with_options
-from pfungst.cli.show import print_json, print_table, progress_bar
+from pfungst.cli.show import print_json, print_table, progress_bar, say
 from pfungst.core import ExamSpec, PfungstError, Place, Run
 from pfungst.core.code import own_modules
 from pfungst.core.settings import split_settings
@@ -123,7 +123,7 @@ def print_plan(plan: Plan, as_json: bool) -> None:
     }
     print_table("Dry run: nothing was asked", ("", ""), list(taken.items()))
     for sentence in plan.how:
-        print(sentence)
+        say(sentence)
 
 
 def _count(number: int, at_most: bool) -> str:
@@ -135,10 +135,10 @@ def data_of(run: Path, config: Mapping[str, Any], lost: str) -> Dataset | None:
     try:
         data = api.part_again(api.load_again(config, run), config)
     except PfungstError as error:
-        print(f"pfungst: {lost}: {error}", file=sys.stderr)
+        say(f"pfungst: {lost}: {error}", file=sys.stderr)
         return None
     if api.lost_images(data):
-        print(f"pfungst: {lost}: none of those of {data.name} was found. Were they moved?", file=sys.stderr)
+        say(f"pfungst: {lost}: none of those of {data.name} was found. Were they moved?", file=sys.stderr)
     return data
 
 
@@ -146,7 +146,7 @@ def end_with(run: api.Run, as_json: bool, before: str = "") -> None:
     """Print what a reader must know of a new run, each line after `before`, and its report card; exit with 1 where a
     part is missing."""
     for line in (*run.notes, *run.problems):
-        print(f"{before}{line}", file=sys.stderr)
+        say(f"{before}{line}", file=sys.stderr)
     print_run(run.path, as_json, run.label)
     if run.problems:
         raise typer.Exit(1)
@@ -166,11 +166,11 @@ def print_run(path: Path, as_json: bool, label: str = "") -> None:
     card = card_rows(findings)
     print_table(f"Report card. {P_NOTE}", CARD_COLUMNS[:-1], [row[:-1] for row in card])
     for probe, *_, verdict in card:
-        print(f"{probe}: {verdict}")
+        say(f"{probe}: {verdict}")
     if sentence := clean_sides(findings, left_out):
-        print(sentence)
+        say(sentence)
     if sentence := too_few(findings):
-        print(f"pfungst: {sentence}", file=sys.stderr)
+        say(f"pfungst: {sentence}", file=sys.stderr)
     if judge is not None:
-        print(f"The judge: {judge['verdict']}")
-    print(f"\n{page}")
+        say(f"The judge: {judge['verdict']}")
+    say(f"\n{page}")

@@ -18,7 +18,7 @@ import typer
 
 from pfungst.cli import PROBLEMS_FOUND
 from pfungst.cli.options import Json, LateGroup, On, Workers, command_of, family, named, place, with_options
-from pfungst.cli.show import print_json, progress_bar, show_table, tell
+from pfungst.cli.show import print_json, progress_bar, say, show_table, tell
 from pfungst.core.files import read_json
 from pfungst.core.settings import parse_settings, read_settings
 from pfungst.core.types import Table
@@ -121,9 +121,9 @@ def show(experiment: Experiment[Any, Any], config: Any, out: Path, as_json: bool
     else:
         for table in tables:
             show_table(table)
-        print(out)
+        say(out)
     if missing := record.get("missing"):
-        print(f"pfungst: {missing} runs are missing from the tables.", file=sys.stderr)
+        say(f"pfungst: {missing} runs are missing from the tables.", file=sys.stderr)
         raise typer.Exit(1)
 
 
@@ -140,6 +140,8 @@ RESULTS, DOCS = Path("results"), Path("docs")
 def run(
     name: Name,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the work [runs/NAME].")] = None,
+    device: Annotated[str | None, typer.Option(help="Where the models work: cpu, cuda.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Parts done at the same time.")] = None,
     root: Root = RESULTS,
     allow: Allow = "",
     as_json: Json = False,
@@ -147,8 +149,9 @@ def run(
     """Carry out results/NAME/protocol.toml and file findings.json and run.json next to it."""
     from pfungst.experiments.ledger_run import run_protocol
 
+    where = {setting: value for setting, value in (("device", device), ("jobs", jobs)) if value is not None}
     with progress_bar() as progress:
-        folder = run_protocol(root / name, out, allow=allow, progress=progress)
+        folder = run_protocol(root / name, out, allow=allow, where=where, progress=progress)
     _tell(folder, as_json)
 
 
@@ -193,4 +196,4 @@ def _tell(folder: Path, as_json: bool) -> None:
         return
     for table in findings["tables"]:
         show_table(Table(table["title"], tuple(table["columns"]), tuple(map(tuple, table["rows"]))))
-    print(f"Filed in {folder}. Write {folder / 'answer.toml'}, then `pfungst results pages`.")
+    say(f"Filed in {folder}. Write {folder / 'answer.toml'}, then `pfungst results pages`.")

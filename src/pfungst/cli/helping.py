@@ -10,7 +10,7 @@ import typer
 from pfungst import __version__
 from pfungst.cli import PROBLEMS_FOUND
 from pfungst.cli.options import Json, family
-from pfungst.cli.show import print_json, print_table, tell
+from pfungst.cli.show import print_json, print_table, say, tell
 from pfungst.core.code import own_modules
 from pfungst.core.files import cache_root
 
@@ -30,7 +30,7 @@ Docs: docs/index.md in the source, tutorials first; `make docs` builds the site.
 
 def greet() -> None:
     """Print it."""
-    print(GREETING.format(version=__version__))
+    say(GREETING.format(version=__version__))
 
 
 def new(
@@ -67,9 +67,7 @@ def doctor(as_json: Json = False) -> None:
         if lacking:
             rows = [(one.what, one.state, one.found, one.costs, one.cure) for one in lacking]
             print_table("Missing", ("what", "", "found", "what it costs", "how to get it"), rows)
-        print(
-            "Something keeps Pfungst from working: see the rows marked broken." if broken else "Pfungst can work here."
-        )
+        say("Something keeps Pfungst from working: see the rows marked broken." if broken else "Pfungst can work here.")
     if broken:
         raise typer.Exit(PROBLEMS_FOUND)
 
@@ -95,10 +93,10 @@ def cache(
     rows = [(one.name, one.about, f"{one.files:,}", sized(one.size)) for one in found]
     if rows:
         print_table("", ("folder", "what it holds", "files", "size"), rows)
-    print(f"{cache_root()}: {sized(size)}{' cleared' if clear else ''}.")
+    say(f"{cache_root()}: {sized(size)}{' cleared' if clear else ''}.")
     for one in found:
         if one.foreign:
-            print(f"{one.folder} holds {one.foreign} files that Pfungst did not write; they are kept.")
+            say(f"{one.folder} holds {one.foreign} files that Pfungst did not write; they are kept.")
 
 
 @check_app.command("player")

@@ -11,7 +11,7 @@ import typer
 
 import pfungst
 from pfungst.cli.options import Json
-from pfungst.cli.show import print_json, print_table
+from pfungst.cli.show import print_json, print_table, say
 from pfungst.core.errors import PfungstError
 from pfungst.core.registry import Registry
 from pfungst.core.settings import REQUIRED, describe_settings
@@ -65,7 +65,7 @@ def _print_settings(kind: str, name: str, as_json: bool) -> None:
     elif rows:
         print_table(f"{name}: settings", columns, rows)
     else:
-        print(f"{name} has no settings.")
+        say(f"{name} has no settings.")
 
 
 def _print_card(name: str, as_json: bool) -> None:
@@ -75,7 +75,7 @@ def _print_card(name: str, as_json: bool) -> None:
     if as_json:
         print_json(shipped_cards()[name]["card"])
     else:
-        typer.echo(card, nl=False)
+        say(card, end="")
 
 
 def parts() -> dict[str, list[tuple[str, ...]]]:

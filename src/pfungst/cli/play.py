@@ -11,7 +11,7 @@ import typer
 from pfungst import api
 from pfungst.cli.examine import print_plan, print_run
 from pfungst.cli.options import DryRun, Images, Json, SkipBad, data_options, with_options
-from pfungst.cli.show import print_json, progress_bar, show_table
+from pfungst.cli.show import print_json, progress_bar, say, show_table
 from pfungst.core import ExamSpec, Place, Table, read_config
 from pfungst.core.code import own_modules
 from pfungst.core.settings import split_settings
@@ -88,7 +88,7 @@ def play(
     if not as_json:
         most, each = probe.most_queries(), probe.queries_each()
         beside = "" if probe.make_control() is None else ", as many for the uniform control"
-        print(f"at most {most:,} questions to {player}: {probe.seeds} x {probe.size} x {each}{beside}, and repetitions")
+        say(f"at most {most:,} questions to {player}: {probe.seeds} x {probe.size} x {each}{beside}, and repetitions")
     tried: list[Tried] = []
     with progress_bar() as show:
 
@@ -100,7 +100,7 @@ def play(
         run = api.examine_and(ExamSpec(**exam, place=Place(on, workers, recipe), progress=show), extend)
     _print(folder, as_json)
     for line in (*run.notes, *run.problems):
-        print(f"{player}: {line}", file=sys.stderr)
+        say(f"{player}: {line}", file=sys.stderr)
     check_answered(tried)
     if run.problems:
         raise typer.Exit(1)
@@ -127,7 +127,7 @@ def _print(folder: Path, as_json: bool) -> None:
     for section in (*findings[0]["tables"], *extras["tables"]):
         show_table(Table(**section))
     if result.about:
-        print(f"The adversary {result.about}.")
+        say(f"The adversary {result.about}.")
     print_run(folder, False)
 
 
@@ -157,7 +157,7 @@ def games(
             show_table(table)
     check_answered(tried)
     if missing := sum(result.missing for result in results):
-        print(f"{missing} mini-games are missing: they could not be finished. Play again.", file=sys.stderr)
+        say(f"{missing} mini-games are missing: they could not be finished. Play again.", file=sys.stderr)
         raise typer.Exit(1)
 
 

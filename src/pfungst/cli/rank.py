@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pfungst.cli.options import Json, On, Workers, own_device, place, with_options
-from pfungst.cli.show import print_json, print_table, progress_bar
+from pfungst.cli.show import print_json, print_table, progress_bar, say
 from pfungst.core import PfungstError
 from pfungst.probes.noise.ranking import Ranking, RankSettings
 
@@ -73,7 +73,7 @@ def rank(
     elif as_json:
         print_json({"file": str(out), "ranker": settings.ranker, "k": settings.k, **about})
     else:
-        print(out)
+        say(out)
 
 
 def _numbers(text: str) -> list[float]:
@@ -106,7 +106,7 @@ def _print_lookup(
         return
     print_table(f"MQ: {main.text}", ("BQ ID", "Similarity Score", "BQ"), rows)
     if gap == gap:
-        print(f"certified relative duality gap: {gap:.1e}")
+        say(f"certified relative duality gap: {gap:.1e}")
 
 
 def _print_study(rows: list[dict[str, float]], about: dict[str, Any], as_json: bool) -> None:

@@ -15,7 +15,7 @@ from pfungst import api
 from pfungst.cli import PROBLEMS_FOUND
 from pfungst.cli.examine import data_of, end_with, print_run
 from pfungst.cli.options import Json
-from pfungst.cli.show import link, print_json, print_table, progress_bar, tell
+from pfungst.cli.show import link, print_json, print_table, progress_bar, say, tell
 from pfungst.core import PfungstError, Run, read_config
 from pfungst.core.code import own_modules
 from pfungst.core.files import jsonable, write_atomic
@@ -35,7 +35,7 @@ def report(run: Folder, as_json: Json = False) -> None:
 
     write_report(run, data_of(run, read_config(run), "the report will have no images"))
     if sentence := Run.open(run).missing:
-        print(f"pfungst: {sentence}", file=sys.stderr)
+        say(f"pfungst: {sentence}", file=sys.stderr)
     print_run(run, as_json)
 
 
@@ -54,7 +54,7 @@ def rescore(
     end_with(done, as_json)
 
 
-def recover(run: Folder) -> None:
+def recover(run: Folder, as_json: Json = False) -> None:
     """Read what can be read of a damaged answers.sqlite, and say what is lost.
 
     The damaged file is kept. The command that made the run asks again for what is lost.
@@ -62,8 +62,7 @@ def recover(run: Folder) -> None:
     from pfungst.core.recovery import recover as read_damaged
 
     stores = read_damaged(run)
-    for store in stores:
-        print(store)
+    tell([store.as_dict() for store in stores], stores, as_json)
     if any(store.lost for store in stores):
         raise typer.Exit(PROBLEMS_FOUND)
 
@@ -102,7 +101,7 @@ def compare(
     beside = notes(board.runs, [(row.probe, row.variant) for row in two]) if two else ()
     told = (matchers_differ(board.runs), few_images(jsonable(shown)) or too_few(board), *board.notes, *beside)
     for sentence in dict.fromkeys(filter(None, told)):
-        print(f"pfungst: {sentence}", file=sys.stderr)
+        say(f"pfungst: {sentence}", file=sys.stderr)
     if as_json:
         named = [{"name": run.name, "folder": run.path} for run in board.runs]
         parts = {"runs": named, "columns": board.columns, "controls": board.controls, "page": html, "pairs": two}
@@ -115,9 +114,9 @@ def compare(
     if found is not None:
         _print_profile(found)
     for pair in harnesses:
-        print(pair.sentence)
+        say(pair.sentence)
     if html is not None:
-        print(f"\n{html}")
+        say(f"\n{html}")
 
 
 def _print_profile(found: Profile) -> None:
@@ -129,7 +128,7 @@ def _print_profile(found: Profile) -> None:
     ]
     print_table("Profile", ("run", *found.conditions), rows)
     for sentence in found.sentences():
-        print(sentence)
+        say(sentence)
 
 
 def _print_board(board: Leaderboard) -> None:
@@ -147,10 +146,10 @@ def _print_board(board: Leaderboard) -> None:
         differences = [[format_finding(jsonable(pair.difference)) for pair in column.pairs] for column in board.columns]
         marked.append([" minus ".join(run.name for run in board.runs), *("".join(each) for each in differences)])
     print_table("Leaderboard", columns, marked)
-    print("*: the best of a column, or not significantly worse than it (paired test, Holm over the pairs of a column)")
-    print("below: from the same run's clean score on the questions of the column, and the drop")
-    print(control_note(board))
-    print(f"\n{verdict(board)}\n")
+    say("*: the best of a column, or not significantly worse than it (paired test, Holm over the pairs of a column)")
+    say("below: from the same run's clean score on the questions of the column, and the drop")
+    say(control_note(board))
+    say(f"\n{verdict(board)}\n")
 
 
 def _print_two(runs: list[Path], rows: list[Comparison]) -> None:
@@ -176,11 +175,11 @@ def _print_two(runs: list[Path], rows: list[Comparison]) -> None:
             for row in rows
         ],
     )
-    print(
+    say(
         "difference: first minus second on the same questions, 95% interval; p: by the interval; p (Holm): corrected "
         "over this table;"
     )
-    print("r>w, w>r, w>w': from first to second right to wrong, wrong to right, wrong to another wrong answer")
+    say("r>w, w>r, w>w': from first to second right to wrong, wrong to right, wrong to another wrong answer")
 
 
 def show(
@@ -242,9 +241,9 @@ def show(
         ],
     )
     if not rows:
-        print("No answer fits.")
+        say("No answer fits.")
     if more:
-        print(f"These are the first {most} answers; --most 0 shows all.")
+        say(f"These are the first {most} answers; --most 0 shows all.")
 
 
 def _files(run: Path, rows: list[dict[str, Any]]) -> list[Path | None]:
@@ -257,7 +256,7 @@ def _files(run: Path, rows: list[dict[str, Any]]) -> list[Path | None]:
     try:
         return image_files(rows, api.load_again(config, run))
     except PfungstError as error:
-        print(f"pfungst: without links to images: {error}", file=sys.stderr)
+        say(f"pfungst: without links to images: {error}", file=sys.stderr)
         return [None] * len(rows)
 
 
@@ -295,9 +294,9 @@ def gate(
 
     verdicts = gates.gate(run, require, label=label)
     if sentence := Run.open(run, label).missing:
-        print(f"pfungst: {sentence}", file=sys.stderr)
+        say(f"pfungst: {sentence}", file=sys.stderr)
     if few := few_images([verdict.finding for verdict in verdicts]):
-        print(f"pfungst: {few}", file=sys.stderr)
+        say(f"pfungst: {few}", file=sys.stderr)
     if junit is not None:
         write_atomic(junit, gates.junit(run, verdicts, label=label))
     met = all(verdict.met for verdict in verdicts)
@@ -326,7 +325,7 @@ def gate(
             ],
         )
         for verdict in verdicts:
-            print(gates.sentence(verdict))
+            say(gates.sentence(verdict))
     if not met:
         raise typer.Exit(PROBLEMS_FOUND)
 
@@ -344,7 +343,7 @@ def bundle(
         made = write_bundle(runs, out, most=most, progress=progress)
     size = f"{made.pages:,} pages and {made.images:,} images, {made.size / 1e6:.1f} MB"
     for problem in made.problems:
-        print(f"pfungst: {problem}", file=sys.stderr)
+        say(f"pfungst: {problem}", file=sys.stderr)
     tell(made, [f"{size}: {made.folder / 'index.html'}"], as_json)
     if made.problems:
         raise typer.Exit(1)

@@ -26,10 +26,26 @@ _MESSAGES: list[str] = []
 """What the package had to say during this command."""
 
 
+_TURNING = (0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+"""Signs that turn the order of what follows, or end a line."""
+_CONTROLS = {code: f"\\u{code:04x}" for code in (*range(0x20), *range(0x7F, 0xA0), *_TURNING) if code != ord("\n")}
+"""What a terminal would obey, and how it is shown: as JSON spells it."""
+
+
+def visible(text: object) -> str:
+    """A text as it may be printed: control characters are shown, but for ends of lines and tabs, which are blanks."""
+    return str(text).replace("\t", "    ").translate(_CONTROLS).encode(errors="backslashreplace").decode()
+
+
+def say(*things: object, end: str = "\n", file: TextIO | None = None, flush: bool = False) -> None:
+    """Print. All that commands print goes through here: it may come from data, file names and replies of models."""
+    print(*map(visible, things), end=end, file=file, flush=flush)
+
+
 class _Messages(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         _MESSAGES.append(record.getMessage())
-        print(_MESSAGES[-1], file=sys.stderr)
+        say(_MESSAGES[-1], file=sys.stderr)
 
 
 _HANDLER = _Messages(logging.INFO)
@@ -84,7 +100,7 @@ def print_json(value: Any) -> None:
     if _MESSAGES and isinstance(value, dict):
         value = {**value, "messages": list(_MESSAGES)}
     text = json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False)
-    print(text, file=_JSON_GOES_TO.get(), flush=True)
+    say(text, file=_JSON_GOES_TO.get(), flush=True)
 
 
 def tell(value: Any, lines: Iterable[object], as_json: bool) -> None:
@@ -93,7 +109,7 @@ def tell(value: Any, lines: Iterable[object], as_json: bool) -> None:
         print_json(value)
         return
     for line in lines:
-        print(line)
+        say(line)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -102,12 +118,12 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, title_justify="left")
+    table = Table(title=visible(title) or None, title_justify="left")
     for name in columns:
-        table.add_column(name, overflow="fold")
+        table.add_column(Text(visible(name)), overflow="fold")
     for row in rows:
         # Text objects: what comes from a data set must not be read as markup.
-        table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+        table.add_row(*(cell if isinstance(cell, Text) else Text(visible(cell)) for cell in row))
     console = Console()
     if not console.is_terminal:
         console.width = max(console.width, Console(width=10_000).measure(table).maximum)
@@ -128,7 +144,7 @@ def show_table(table: Table) -> None:
 
     print_table(table.title, table.columns, [[format_cell(jsonable(cell)) for cell in row] for row in table.rows])
     if table.note:
-        print(f"{table.note}\n")
+        say(f"{table.note}\n")
 
 
 PROGRESS_EVERY = 30.0
@@ -152,6 +168,7 @@ def progress_bar(quiet: bool = False) -> Iterator[Progress]:
 
         def show(what: str, done: int, total: int) -> None:
             nonlocal said
+            what = visible(what)
             kind = what.partition(" · ")[0]
             if kind not in tasks:
                 tasks[kind] = bars.add_task(what, total=total)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pfungst.cli.options import Images, Json, SkipBad, data_options, family
-from pfungst.cli.show import print_json, print_table, progress_bar, show_table, tell
+from pfungst.cli.show import print_json, print_table, progress_bar, say, show_table, tell
 from pfungst.core.code import own_modules
 from pfungst.core.settings import parse_settings, read_settings
 
@@ -98,7 +98,7 @@ def workers(
         print_json({"workers": [{"worker": name, "link": link} for name, link in rows], "join": join})
         return
     print_table("Workers", ("worker", "link"), rows)
-    print(f"Workers who join on their own, such as through Prolific or Mechanical Turk: {join}")
+    say(f"Workers who join on their own, such as through Prolific or Mechanical Turk: {join}")
 
 
 @app.command("serve")
@@ -142,15 +142,15 @@ def results(
     if as_json:
         print_json({**found.numbers(), "files": files})
         return
-    print(found.title)
-    print(f"{found.complete} of {found.items} items have all their answers; {found.answers} answers count.")
+    say(found.title)
+    say(f"{found.complete} of {found.items} items have all their answers; {found.answers} answers count.")
     if found.excluded:
         out_of = f"{sum(not one.counts for one in found.workers)} of {len(found.workers)} workers"
-        print(f"{found.excluded} answers do not count: {out_of} broke a rule (see Workers).")
+        say(f"{found.excluded} answers do not count: {out_of} broke a rule (see Workers).")
     for table in found.tables:
         show_table(table)
     for file in files:
-        print(file)
+        say(file)
 
 
 @app.command("forget")

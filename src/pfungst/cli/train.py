@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from pfungst.cli.options import Images, Json, Seed, SkipBad, data_options, with_options
-from pfungst.cli.show import print_json, progress_bar
+from pfungst.cli.show import print_json, progress_bar, say
 from pfungst.core import UsageError, settings
 from pfungst.core.settings import read_settings
 from pfungst.training.config import FitConfig
@@ -139,12 +139,12 @@ def train(
         return
     known = card["low"] is not None  # one image has no interval
     interval = f"95% interval {card['low']:.1%} to {card['high']:.1%}" if known else "no interval: too few images"
-    print(
+    say(
         f"{model}: accuracy {card['accuracy']:.1%} ({interval}, "
         f"n = {card['n']}) on {'the validation data' if validation else 'held-out images'}; "
         f"{card['parameters']:,} parameters, {card['steps']} steps."
     )
-    print(f"\n{folder}\npfungst examine {shlex.quote(f'zoo:{folder}')}")
+    say(f"\n{folder}\npfungst examine {shlex.quote(f'zoo:{folder}')}")
 
 
 def cycle_of(

@@ -99,8 +99,8 @@ class Exam:
         """`run`, for a caller that tells the user about `Examined.problems` and ends as a failure."""
         if len(self.data) == 0:
             raise PfungstError(f"The data set {self.data.name} has no examples to ask about.")
-        if self.seed < 0:
-            raise UsageError(f"The seed must be 0 or more, not {self.seed}.")
+        if not 0 <= self.seed < 1 << 63:
+            raise UsageError(f"The seed must be a whole number from 0 to {(1 << 63) - 1}, not {self.seed}.")
         names = [probe.name for probe in self.probes]
         for name in names:
             # Files are called after it, and it may come from somebody else's exam.json.

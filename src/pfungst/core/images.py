@@ -39,11 +39,26 @@ class Image(Protocol):
         ...
 
 
+_FORMATS = (
+    "PNG", "JPEG", "MPO", "WEBP", "GIF", "BMP", "DIB", "TIFF", "PPM", "JPEG2000", "AVIF", "HEIF", "ICO", "TGA", "SGI",
+)  # fmt: skip
+"""What is decoded, told by content. Pillow knows more: of PostScript it makes a program that Ghostscript runs."""
+
+
+@lru_cache(maxsize=1)
+def _formats() -> tuple[str, ...]:
+    """Those of the formats that this Pillow can decode."""
+    import PIL.Image
+
+    PIL.Image.init()
+    return tuple(name for name in _FORMATS if name in PIL.Image.OPEN)
+
+
 def _decode(data: bytes, where: str) -> PIL.Image.Image:
     import PIL.Image
 
     try:
-        image = PIL.Image.open(io.BytesIO(data))
+        image = PIL.Image.open(io.BytesIO(data), formats=_formats())
         image.load()
     except (OSError, ValueError, SyntaxError, PIL.Image.DecompressionBombError) as error:
         raise BrokenImage.at(where, "", f"this is not an image that can be decoded ({_why(data, error)}).") from error
@@ -60,6 +75,8 @@ def _why(data: bytes, error: Exception) -> str:
         return "it is HEIC: convert it to JPEG or PNG"
     if data.lstrip()[:1] == b"<":
         return "it is a web page or a drawing in XML: download it again, or convert it to PNG"
+    if data.startswith((b"%!PS", b"\xc5\xd0\xd3\xc6")):
+        return "it is PostScript, a program that draws: convert it to PNG"
     return "its format is unknown" if isinstance(error, PIL.UnidentifiedImageError) else str(error)
 
 
@@ -186,7 +203,7 @@ def image_size(image: Image) -> tuple[int, int]:
 
     try:
         data = image.read()
-        with PIL.Image.open(io.BytesIO(data)) as header:
+        with PIL.Image.open(io.BytesIO(data), formats=_formats()) as header:
             width, height = header.size
             # an EXIF block behind the pixels of a PNG would have to be decoded for: it is left out here
             turned = "exif" in header.info and _orientation(header) >= _ON_ITS_SIDE

@@ -45,6 +45,11 @@ class Recovered:
     kept_as: str = ""
     """Where the damaged file is now."""
 
+    def as_dict(self) -> dict[str, Any]:
+        """For `--json`."""
+        counts = {"answers": len(self.rows), "from_copy": self.from_copy, "lost": self.lost}
+        return {"store": self.name, "damaged": self.damaged, **counts, "kept_as": self.kept_as}
+
     def __str__(self) -> str:
         if not self.damaged:
             return f"{self.name}: not damaged; all {len(self.rows):,} answers can be read."

@@ -26,11 +26,19 @@ WHERE = ("device", "jobs")
 """Fields of a configuration that say where the work is done: a protocol may be carried out elsewhere."""
 
 
-def run_protocol(folder: Path, out: Path | None = None, *, allow: str = "", progress: Progress = no_progress) -> Path:
+def run_protocol(
+    folder: Path,
+    out: Path | None = None,
+    *,
+    allow: str = "",
+    where: Mapping[str, Any] | None = None,
+    progress: Progress = no_progress,
+) -> Path:
     """Run what results/NAME/protocol.toml says, then file it there. OUT keeps the work: a stopped run is continued.
 
     The protocol must be committed first, so that everybody can see it was not written to fit, and so must the code.
-    `allow`: why this run may be filed all the same; the reason is kept in run.json.
+    `allow`: why this run may be filed all the same; the reason is kept in run.json. `where`: the device and the number
+    of jobs, in place of the protocol's.
     """
     protocol = _to_run(folder)
     _check_code(changed_code(), allow)
@@ -38,7 +46,9 @@ def run_protocol(folder: Path, out: Path | None = None, *, allow: str = "", prog
     out = out or Path("runs") / folder.name
     if protocol.experiment:
         experiment = get_experiment(protocol.experiment)
-        perform(experiment, configure(experiment, expand(protocol.config)), out, progress=progress)
+        perform(experiment, configure(experiment, {**expand(protocol.config), **(where or {})}), out, progress=progress)
+    elif where:
+        raise UsageError(f"{folder / 'protocol.toml'} has commands, which say themselves where they work.")
     else:
         with noted(out):
             for name, line in protocol.commands.items():

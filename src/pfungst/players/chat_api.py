@@ -110,7 +110,11 @@ class Chat:
 
     def parse(self, payload: bytes) -> dict[str, Any]:
         """The object that a reply holds."""
-        text = payload.decode("utf-8-sig", "replace")
+        try:
+            text = payload.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            said = one_line(payload.decode("utf-8", "backslashreplace"))
+            raise Passing(f"a reply that is not UTF-8: '{said}'", taken=True) from None
         try:
             parsed = json.loads(text)
         except (ValueError, RecursionError):

@@ -324,10 +324,7 @@ class Thumbnails:
 def webp(picture: PIL.Image.Image | Path) -> bytes:
     """An image, or the image of a file, as WebP: a page holds many."""
     if isinstance(picture, Path):
-        try:
-            picture = PIL.Image.open(picture).convert("RGB")
-        except (OSError, ValueError) as error:
-            raise PfungstError(f"{picture} cannot be read as an image ({error}).") from error
+        picture = FileImage(picture).pil().convert("RGB")
     buffer = io.BytesIO()
     picture.save(buffer, format="WEBP", quality=80)
     return buffer.getvalue()

@@ -145,7 +145,7 @@ def parquet_rows(file: File) -> Iterator[tuple[int, dict[str, Any], Mapping[str,
     number = 0
     try:
         with pq.ParquetFile(source, **PARQUET_READING) as table:
-            schema = table.schema_arrow
+            schema = _named_once(file, table.schema_arrow)
             kept = [name for name in schema.names if _holds_bytes(schema.field(name).type)]
             columns = [name for name in schema.names if name not in kept]
             nested = {name for name in kept if pa.types.is_nested(schema.field(name).type)}
@@ -173,6 +173,14 @@ def parquet_rows(file: File) -> Iterator[tuple[int, dict[str, Any], Mapping[str,
         ) from error
 
 
+def _named_once(file: File, schema: Any) -> Any:
+    """A schema that has every name once."""
+    twice = next((name for name in schema.names if schema.names.count(name) > 1), None)
+    if twice is not None:
+        raise DataError.at(file.label, "", f"two columns are called {twice!r}.", "Rename one of them.")
+    return schema
+
+
 def parquet_columns(file: File) -> tuple[list[str], list[str]]:
     """The columns of a Parquet file, and those of them that hold images."""
     import pyarrow as pa
@@ -180,7 +188,7 @@ def parquet_columns(file: File) -> tuple[list[str], list[str]]:
 
     try:
         with pq.ParquetFile(file.random_access()) as table:
-            schema = table.schema_arrow
+            schema = _named_once(file, table.schema_arrow)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DataError.at(file.label, "", f"this is not readable Parquet ({error}).", "Write it again.") from error
     return schema.names, [name for name in schema.names if _holds_bytes(schema.field(name).type)]

@@ -32,7 +32,8 @@ class Weak:
         x = query.scene["objects"][0]["3d_coords"][0]
         return {"yes": "no", "no": "yes"}.get(text, "none") if x >= 2 else text
 """
-WORDS = ["weak.py:Weak", "--size", "2", "--seeds", "2", "-a", "cross-entropy", "--budget", "15", "--limit", "80"]
+WORDS = ["weak.py:Weak", "--size", "2", "--seeds", "2", "-a", "cross-entropy", "--budget", "15", "--limit", "80",
+         "--data", "world?scenes=40"]  # fmt: skip
 
 
 @pytest.fixture
@@ -155,8 +156,9 @@ def test_questions_without_an_answer_are_counted_by_all_and_asked_again(here: Pa
             raise ValueError("hung up")""",
     )
     (here / "weak.py").write_text(silent)
-    data = ["--size", "4", "--seeds", "2", "--limit", "8", "-a", "rsg", "--budget", "3"]
-    words = ["weak.py:Weak", *data, "--fairness", "none", "--strips", "0", "--on", on]
+    data = ["--data", "world?scenes=8", "--size", "4", "--seeds", "2", "--limit", "8", "-a", "rsg", "--budget", "3"]
+    whole = ["weak.py:Weak", *data, "--fairness", "none", "--strips", "0"]
+    words = [*whole, "--on", on]
     found = json.loads(run(*words, "--out", "run", "--json", code=1))
     (row,) = found["findings"]
     assert dict(row["tables"][0]["rows"])["questions"] == found["counts"]["questions"] == row["clean"]["n"] == 7
@@ -167,7 +169,7 @@ def test_questions_without_an_answer_are_counted_by_all_and_asked_again(here: Pa
     run(*words, "--out", "run", "--max-errors", "1")
     Path("speaks").touch()
     run(*words, "--out", "run")
-    run(*words, "--out", "whole")
+    run(*whole, "--on", "local", "--out", "whole")
     assert Path("run/findings.json").read_bytes() == Path("whole/findings.json").read_bytes()
     assert read_result(Path("run")).counts["questions"] == 8
 
