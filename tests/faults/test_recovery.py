@@ -108,7 +108,9 @@ def test_a_file_that_ends_early_is_not_said_to_be_complete(tmp_path: Path, missi
     path.write_bytes(path.read_bytes()[:-missing])
     (found,) = recover(tmp_path)
     assert stored(path, given).items() <= given.items()
-    assert found.cut and "The end of the file is missing." in str(found) and "None is lost" not in str(found)
+    assert (
+        found.as_dict()["cut"] and "The end of the file is missing." in str(found) and "None is lost" not in str(found)
+    )
 
 
 def test_copying_takes_a_hundredth_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

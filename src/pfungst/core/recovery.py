@@ -47,7 +47,7 @@ class Recovered:
 
     def as_dict(self) -> dict[str, Any]:
         """For `--json`."""
-        counts = {"answers": len(self.rows), "from_copy": self.from_copy, "lost": self.lost}
+        counts = {"answers": len(self.rows), "from_copy": self.from_copy, "lost": self.lost, "cut": self.cut}
         return {"store": self.name, "damaged": self.damaged, **counts, "kept_as": self.kept_as}
 
     def __str__(self) -> str:
