@@ -101,6 +101,18 @@ def test_what_the_store_lost_is_in_its_copy(tmp_path: Path) -> None:
     assert stored(path, given) == given
 
 
+@pytest.mark.parametrize("missing", [10, 40_000])
+def test_a_file_that_ends_early_is_not_said_to_be_complete(tmp_path: Path, missing: int) -> None:
+    path = tmp_path / "answers.sqlite"
+    given = fill(path, 700)
+    path.write_bytes(path.read_bytes()[:-missing])
+    (found,) = recover(tmp_path)
+    assert stored(path, given).items() <= given.items()
+    assert (
+        found.as_dict()["cut"] and "The end of the file is missing." in str(found) and "None is lost" not in str(found)
+    )
+
+
 def test_copying_takes_a_hundredth_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module, "COPIED_SHARE", 0.01)
     copy, spent = AnswerStore._copy, []

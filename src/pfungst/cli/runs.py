@@ -63,7 +63,7 @@ def recover(run: Folder, as_json: Json = False) -> None:
 
     stores = read_damaged(run)
     tell([store.as_dict() for store in stores], stores, as_json)
-    if any(store.lost for store in stores):
+    if any(store.lost or store.cut for store in stores):
         raise typer.Exit(PROBLEMS_FOUND)
 
 

@@ -118,7 +118,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=visible(title) or None, title_justify="left")
+    table = Table(title=Text(visible(title), style="table.title") if title else None, title_justify="left")
     for name in columns:
         table.add_column(Text(visible(name)), overflow="fold")
     for row in rows:
@@ -135,7 +135,7 @@ def link(file: Path) -> Any:
     from rich.console import Console
     from rich.text import Text
 
-    return Text("image", style=f"link {file.as_uri()}") if Console().is_terminal else Text(str(file))
+    return Text("image", style=f"link {file.as_uri()}") if Console().is_terminal else Text(visible(file))
 
 
 def show_table(table: Table) -> None:

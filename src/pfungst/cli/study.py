@@ -38,13 +38,13 @@ def new(
     kind: Annotated[
         str,
         typer.Argument(
-            help="same-different, withheld, rephrase, validate or judge; settings after a colon, such as "
+            help="same-different, withheld, rephrase, validate, judge or kept; settings after a colon, such as "
             "withheld:sets=qou+iou."
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to make.")],
     data: Annotated[
-        str, typer.Option("--data", "-d", help="A data set; for same-different and judge a run folder.")
+        str, typer.Option("--data", "-d", help="A data set; for same-different, judge and kept a run folder.")
     ] = "",
     limit: Annotated[
         int | None, typer.Option(min=1, help="How many questions, drawn at random (same-different: per condition).")

@@ -40,22 +40,30 @@ class Recovered:
     from_copy: int = 0
     lost: int = 0
     """Answers that were there, as far as the lists of keys say."""
+    cut: bool = False
+    """The file is shorter than its header says: the end is missing, and lists of keys with it."""
     kept_as: str = ""
     """Where the damaged file is now."""
 
     def as_dict(self) -> dict[str, Any]:
         """For `--json`."""
-        counts = {"answers": len(self.rows), "from_copy": self.from_copy, "lost": self.lost}
+        counts = {"answers": len(self.rows), "from_copy": self.from_copy, "lost": self.lost, "cut": self.cut}
         return {"store": self.name, "damaged": self.damaged, **counts, "kept_as": self.kept_as}
 
     def __str__(self) -> str:
         if not self.damaged:
             return f"{self.name}: not damaged; all {len(self.rows):,} answers can be read."
         copied = f" ({self.from_copy:,} of them only in the copy)" if self.from_copy else ""
-        lost = f"{self.lost:,} are lost; the command that asked asks them again." if self.lost else "None is lost."
         return (
-            f"{self.name}: {len(self.rows):,} answers read{copied}. {lost} The damaged file is kept as {self.kept_as}."
+            f"{self.name}: {len(self.rows):,} answers read{copied}. {self._losses()} The damaged file is kept as "
+            f"{self.kept_as}."
         )
+
+    def _losses(self) -> str:
+        if self.cut:
+            known = f"At least {self.lost:,} are lost" if self.lost else "Some may be lost"
+            return f"The end of the file is missing. {known}; the command that asked asks them again."
+        return f"{self.lost:,} are lost; the command that asked asks them again." if self.lost else "None is lost."
 
 
 def recover(run: Path) -> list[Recovered]:
@@ -75,6 +83,7 @@ def _recover(path: Path) -> Recovered:
         heads |= _read(copy_of(path), found)
     found.from_copy = len(found.rows) - before
     found.lost = len(heads - {key[:8] for key in found.rows})
+    found.cut = _Pages(path).cut
     found.damaged |= bool(found.lost or found.from_copy)
     if found.damaged:
         _replace(path, found)
@@ -145,6 +154,12 @@ class _Pages:
             if number in self._pages:
                 self._older.append((number, self._pages[number]))
             self._pages[number] = page
+
+    @property
+    def cut(self) -> bool:
+        """Fewer pages than the header counts."""
+        whole = sum(len(page) == self._size for page in self._pages.values())
+        return whole < int.from_bytes(self._pages.get(1, b"")[28:32], "big")
 
     def rows(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
         """(number, columns) of every row that can be taken apart; what is no row may be among them."""

@@ -391,7 +391,7 @@ def in_words(hint: Any, default: Any) -> str:
 def _word(kind: Any) -> str:
     origin, inner = typing.get_origin(kind) or kind, typing.get_args(kind)
     if origin is Literal:
-        return " or ".join(map(str, inner))
+        return " or ".join(str(word) for word in inner if word != "")
     if origin in (tuple, list, Sequence):
         parts = [in_words(one, None) for one in inner if one is not Ellipsis] or ["text"]
         fixed = origin is tuple and Ellipsis not in inner

@@ -412,8 +412,10 @@ def _verdict(probe: Noise, clean: Finding, curve: _Curve, controls: _Controls | 
     effective = "falls" if curve.fall.high < 0 else "does not clearly fall"
     score, lost = curve.robustness, curve.drops[0]
     ends = "" if math.isnan(score.low) else f" [{score.low:.2f}, {score.high:.2f}]"
+    each = probe.k // probe.partitions
+    appended = "most similar question" if each == 1 else f"{each} most similar questions"
     told = (
-        f"With the {probe.k // probe.partitions} most similar questions of the pool appended, accuracy goes from "
+        f"With the {appended} of the pool appended, accuracy goes from "
         f"{measure.percent(clean.value)} to {measure.percent(curve.levels[0].value)}, a drop of "
         f"{measure.with_interval(lost)}; R_score {score.value:.2f}{ends}, {curve.corrected.value:.2f} corrected for "
         f"chance. {score.note}"
