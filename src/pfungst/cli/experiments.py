@@ -141,7 +141,7 @@ def run(
     name: Name,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the work [runs/NAME].")] = None,
     device: Annotated[str | None, typer.Option(help="Where the models work: cpu, cuda.")] = None,
-    jobs: Annotated[int | None, typer.Option(help="Parts done at the same time.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Parts done at the same time.")] = None,
     root: Root = RESULTS,
     allow: Allow = "",
     as_json: Json = False,
