@@ -41,7 +41,8 @@ def test_repetitions_without_an_image_are_one_cluster_in_an_exam_and_in_an_impor
         assert sum("60 of 60 questions are 20 that stand there several times" in note for note in one.notes) == 1
     assert any("?take=COLUMN" in note for note in imported.notes)
     again = examine(lambda image, question: "yes", str(file), ["control"], tmp_path / "exam")
-    assert again.notes == run.notes, "said again, once, where nothing is left to do"
+    told = [note for note in again.notes if "taken from the store" not in note]
+    assert told == [*run.notes], "said again, once, where nothing is left to do"
 
 
 def test_a_few_that_are_missing_do_not_hide_repetitions() -> None:

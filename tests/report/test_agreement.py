@@ -204,8 +204,9 @@ def test_drops_are_from_the_same_questions(runs: list[Run]) -> None:
 
 
 def test_a_leaderboard_shows_the_headlines_of_the_run(runs: list[Run], tmp_path: Path) -> None:
-    """Of a run beside its copy, which has the same questions; in `surface` two typos count as one edit. How `vqabq`
-    and `contrast` make their headlines from the answers only they know: each run's own is shown, and no difference."""
+    """Of a run beside its copy, which has the same questions; in `surface` two typos count as one edit. How `vqabq`,
+    `contrast` and `decoys` (at equal chance) make their headlines from the answers only they know: each run's own is
+    shown, and no difference."""
     headlines = {one.probe: one for one in runs[0].findings if one.disturbed is not None}
     board = leaderboard([runs[0].path, shutil.copytree(runs[0].path, tmp_path / "copy")])
     columns = {one.probe: one for one in board.columns[1:]}
@@ -219,9 +220,9 @@ def test_a_leaderboard_shows_the_headlines_of_the_run(runs: list[Run], tmp_path:
             assert (shown is None) == (wanted is None), probe
             if shown is not None and wanted is not None:
                 assert shown.value == pytest.approx(wanted.value) and shown.n == wanted.n, probe
-        assert bool(column.pairs) == (probe not in ("vqabq", "contrast")), probe
+        assert bool(column.pairs) == (probe not in ("vqabq", "contrast", "decoys")), probe
     (told,) = [note for note in board.notes if "no paired difference" in note]
-    assert "vqabq" in told and "contrast, group accuracy" in told
+    assert "vqabq" in told and "contrast, group accuracy" in told and "decoys" in told
     page = write_comparison(board, tmp_path / "compare.html").read_text("utf-8")
     assert told in page and "Paired differences, noise" in page and "Paired differences, vqabq" not in page
 
